@@ -68,13 +68,27 @@ typedef struct {
                           dropped after the forward slot and made again in the backward slot */
 } slc_activation_life;
 
+/* An end of a channel, of a stage of a pipeline: one direction between two stages, for one boundary. It carries a
+ * message for each micro-batch of a step, in order. */
+typedef struct {
+    uint32_t number; /* of the channel: the other end has the same */
+    uint32_t stage;  /* where the other end is */
+    bool receives;   /* else it sends */
+    uint32_t slot;   /* the slot that reads what is received, or has made what is sent; SLC_NONE: none, see `unit` */
+    uint32_t unit;   /* where there is no slot: the rows of a table, which its layers' unit has. Sent: its values;
+                        received:   gradients of rows, which come before the unit's reduction. Else SLC_NONE */
+    uint64_t bytes;  /* of a message */
+} slc_stage_channel;
+
+enum { SLC_STAGE_CHANNELS_MAX = 34 };
+
 /* A stage of a pipeline holds several micro-batches at once, so each of its activations comes several times: this one
  * has those micro-batches m for which m % turns is turn. */
 typedef struct {
     uint32_t turns, turn;
-    /* A message that brings it may come as early as so many tasks of the stage before its first slot's; one that takes
-     * it away may take until so many tasks after its last slot's have run. A slot item's `index` is its task. */
-    uint32_t early, late;
+    /* Ends of channels, by their place in slc_job.channels plus 1: a message brings it, and it is in memory from there
+     * on; a message takes it away, and it is in memory until that is sent. 0: none. */
+    uint32_t receive, send;
 } slc_activation_turn;
 
 /* A slot of a stage of a pipeline. Slots belong to tasks, a forward or a backward of the stage's layers each, which are
@@ -118,7 +132,9 @@ typedef struct {
     /* [M * slots] the order of a step's slots, where it is a pipeline's: for each micro-batch ascending, and for each
      * slot in the order of micro-batches. NULL: one micro-batch after another. */
     const slc_stage_slot *stage_slots;
-    const slc_activation_turn *turns; /* [activations]; NULL: an activation has all micro-batches, one after another */
+    const slc_stage_channel *channels; /* [channel_count] NULL: the job is no stage */
+    uint32_t channel_count;            /* at most SLC_STAGE_CHANNELS_MAX */
+    const slc_activation_turn *turns;  /* [activations]; NULL: an activation has all micro-batches, one after another */
 } slc_job;
 
 /* How many strategies, from the first enumerator on, the units of the job may have; for one unit see slc_unit_may_be

@@ -7,9 +7,9 @@
 
 const char *slc_item_kind_name(slc_item_kind kind)
 {
-    static const char *const names[SLC_ITEM_KINDS] = {"slot",    "reduce_scatter", "all_reduce",   "gather_gradient",
-                                                      "agree",   "update",         "gather_value", "gather_window",
-                                                      "inspect", "compress",       "exchange"};
+    static const char *const names[SLC_ITEM_KINDS] = {
+        "slot",          "reduce_scatter", "all_reduce", "gather_gradient", "agree", "update", "gather_value",
+        "gather_window", "inspect",        "compress",   "exchange",        "send",  "receive"};
     return (unsigned)kind < SLC_ITEM_KINDS ? names[kind] : "unknown";
 }
 

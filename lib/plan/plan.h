@@ -1,11 +1,12 @@
 /* A plan: strategies, one total order of compute slots and operations, where every buffer lies, and which earlier items
  * must have ended before an item may start.
  *
- * Two lanes run a program. The compute lane runs its slots, and the updates that the plan puts there, in order; the
- * communication lane starts its operations in order. Item i waits only for items before it in the same step or for
- * items of the previous step (the communication lane may run on across the step's end). So whatever the timing, the
- * earliest item that has not ended can always go on, and there is no deadlock. A buffer may be claimed only after the
- * claims that held its addresses before have been released; the items that release them are in `after` (the ticket). */
+ * Two lanes run a program; a stage of a pipeline has one more for each end of a channel. The compute lane runs its
+ * slots, and the updates that the plan puts there, in order; the communication lane starts its operations in order.
+ * Item i waits only for items before it in the same step or for items of the previous step (the communication lane may
+ * run on across the step's end). So whatever the timing, the earliest item that has not ended can always go on, and
+ * there is no deadlock. A buffer may be claimed only after the claims that held its addresses before have been
+ * released; the items that release them are in `after` (the ticket). */
 #pragma once
 
 #include "lib/base/integer.h"
@@ -70,6 +71,9 @@ typedef enum {
     SLC_ITEM_INSPECT,         /* onebit, if its update waits for the agreement: looks at the rank's own gradient */
     SLC_ITEM_COMPRESS,        /* onebit: gradient, states, WORKER_ERROR -> PACKETS */
     SLC_ITEM_EXCHANGE,        /* onebit: PACKETS -> RESULTS, averaged; an update reads RESULTS */
+    SLC_ITEM_SEND,    /* a stage's message of a micro-batch, on the channel `index` of slc_job.channels. Each end of
+                         a channel is a lane of its own, so a message that waits holds nothing else up */
+    SLC_ITEM_RECEIVE, /* the same at the other end; it is over when the message is there */
     SLC_ITEM_KINDS
 } slc_item_kind;
 
@@ -104,7 +108,7 @@ typedef struct {
     uint32_t micro_batch;
     uint32_t slot;  /* SLC_ITEM_SLOT: number within its micro-batch */
     uint32_t unit;  /* operations */
-    uint32_t index; /* GATHER_WINDOW: number of the window; SLOT of a stage of a pipeline: its task, else 0 */
+    uint32_t index; /* GATHER_WINDOW: number of the window; SEND, RECEIVE: the channel; SLOT of a stage: its task */
     uint64_t first_block, block_count; /* operations */
     slc_after *after;                  /* items that must have ended before this one starts */
     uint32_t after_count;
@@ -137,6 +141,11 @@ static inline bool slc_claim_alive(const slc_program *program, const slc_claim *
 static inline bool slc_on_compute_lane(const slc_item *item)
 {
     return item->kind == SLC_ITEM_SLOT || item->on_compute;
+}
+
+static inline bool slc_is_message(slc_item_kind kind)
+{
+    return kind == SLC_ITEM_SEND || kind == SLC_ITEM_RECEIVE;
 }
 
 static inline bool slc_is_reduction(slc_item_kind kind)

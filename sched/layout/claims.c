@@ -123,30 +123,13 @@ static bool is_recomputed(const claims *c, const slc_activation_life *life)
     return life->recomputable && c->plan->recompute[slc_slot_layer(c->job, life->first_slot)];
 }
 
-/* The first slot of the task so many tasks before that of `item`; the first of all where there are not as many. */
-static uint32_t slot_before(const claims *c, uint32_t item, uint32_t tasks)
+/* The item of a micro-batch's message; `channel` is that of slc_activation_turn. */
+static uint32_t message_item(const claims *c, uint32_t channel, uint32_t micro_batch)
 {
-    const slc_item *items = c->program->items;
-    uint32_t found = item;
-    for (uint32_t i = item; tasks && i-- > 0;)
-        if (items[i].kind == SLC_ITEM_SLOT) {
-            if (items[i].index + tasks < items[item].index) break;
-            found = i;
-        }
-    return found;
-}
-
-/* The last slot of the task so many tasks after that of `item`; the last of all where there are not as many. */
-static uint32_t slot_after(const claims *c, uint32_t item, uint32_t tasks)
-{
-    const slc_item *items = c->program->items;
-    uint32_t found = item;
-    for (uint32_t i = item + 1; tasks && i < c->program->item_count; i++)
-        if (items[i].kind == SLC_ITEM_SLOT) {
-            if (items[i].index > items[item].index + tasks) break;
-            found = i;
-        }
-    return found;
+    const bool receives = c->job->channels[channel - 1].receives;
+    slc_runs runs =
+        slc_find_runs(&c->places, receives ? SLC_ITEM_RECEIVE : SLC_ITEM_SEND, micro_batch, SLC_NONE, channel - 1);
+    return runs.count ? number_of(c, runs.items[0]) : SLC_NONE;
 }
 
 static void claim_activation(claims *c, uint32_t buffer, uint32_t micro_batch, bool evaluate)
@@ -164,8 +147,11 @@ static void claim_activation(claims *c, uint32_t buffer, uint32_t micro_batch, b
         claim_whole(c, buffer, to, to);
         return;
     }
-    if (from != SLC_NONE) from = slot_before(c, from, turn.early);
-    if (to != SLC_NONE) to = slot_after(c, to, turn.late);
+    if (turn.receive && !evaluate) from = message_item(c, turn.receive, micro_batch);
+    if (turn.send && !evaluate) {
+        const uint32_t sent = message_item(c, turn.send, micro_batch);
+        if (sent == SLC_NONE || sent > to) to = sent;
+    }
     claim_whole(c, buffer, from, to);
 }
 

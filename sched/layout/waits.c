@@ -1,7 +1,8 @@
 /* Works out what must have ended before an item may start: the items that make its data, the last users of a resident
  * buffer that it overwrites, and its tickets (earlier claims at the same addresses). Lanes run in order, so only the
  * latest wait for each lane is kept, for this pass and for the previous one. Late items count as lanes of their own: if
- * a pass leaves them out, the waits for the items before them must not be lost. So an item has at most eight waits.
+ * a pass leaves them out, the waits for the items before them must not be lost. So an item has at most eight waits, and
+ * two more for each end of a channel.
  * make_plan_test.c covers this file. */
 #include "sched/layout/parts.h"
 #include "sched/scheduler.h"
@@ -11,9 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COMPUTE, OPERATION, LATE_COMPUTE, LATE_OPERATION, LANES, WAITS = 2 * LANES };
-
-#define NO_WAITS SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE, SLC_NONE
+enum {
+    COMPUTE,
+    OPERATION,
+    LATE_COMPUTE,
+    LATE_OPERATION,
+    CHANNELS, /* the first end of a channel; the others follow */
+    LANES = CHANNELS + SLC_STAGE_CHANNELS_MAX,
+    WAITS = 2 * LANES
+};
 
 typedef struct {
     const slc_job *job;
@@ -28,7 +35,13 @@ typedef struct {
 
 static int lane_of(const slc_item *item)
 {
+    if (slc_is_message(item->kind)) return CHANNELS + (int)item->index;
     return (slc_on_compute_lane(item) ? COMPUTE : OPERATION) + (item->late ? LATE_COMPUTE : 0);
+}
+
+static void forget(waits *w)
+{
+    for (int k = 0; k < WAITS; k++) w->latest[k] = SLC_NONE;
 }
 
 static void wait_for(waits *w, uint32_t item, bool previous)
@@ -96,8 +109,52 @@ static void wait_for_gradient_place(waits *w, uint32_t u, uint32_t m)
     if (!m) wait_for_step_before(w, SLC_ITEM_UPDATE, u, NULL);
 }
 
+static void wait_for_message(waits *w, uint32_t channel, uint32_t micro_batch)
+{
+    const slc_item_kind kind = w->job->channels[channel].receives ? SLC_ITEM_RECEIVE : SLC_ITEM_SEND;
+    slc_runs runs = slc_find_runs(w->places, kind, micro_batch, SLC_NONE, channel);
+    for (size_t r = 0; r < runs.count; r++) wait_for(w, (uint32_t)(runs.items[r] - w->program->items), false);
+}
+
+/* A slot waits for the messages that it reads, and for those that send what it releases. */
+static void slot_messages(waits *w, const slc_item *item)
+{
+    const slc_job *job = w->job;
+    for (uint32_t c = 0; c < job->channel_count && !w->evaluate; c++)
+        if (job->channels[c].receives && job->channels[c].slot == item->slot) wait_for_message(w, c, item->micro_batch);
+    for (uint32_t a = 0; a < job->activation_count && job->turns && !w->evaluate; a++)
+        if (job->turns[a].send && job->activations[a].last_slot == item->slot &&
+            job->channels[job->turns[a].send - 1].slot != item->slot)
+            wait_for_message(w, job->turns[a].send - 1, item->micro_batch);
+}
+
+/* A message waits for the slot that makes it, or for the values that it is made of. */
+static void message_waits(waits *w, const slc_item *item)
+{
+    const slc_stage_channel *channel = &w->job->channels[item->index];
+    if (channel->receives) return;
+    if (channel->slot != SLC_NONE)
+        wait_for(w, slc_find_slot(w->places, item->micro_batch, channel->slot), false);
+    else
+        wait_for_step_before(
+            w, slc_updates_whole(w->plan->strategies[channel->unit]) ? SLC_ITEM_UPDATE : SLC_ITEM_GATHER_VALUE,
+            channel->unit, NULL);
+}
+
+/* A table is reduced after the gradients of its rows have come, and updated after its rows have been sent. */
+static void row_waits(waits *w, const slc_item *item)
+{
+    const bool reduces = slc_is_reduction(item->kind);
+    for (uint32_t c = 0; c < w->job->channel_count; c++)
+        if (w->job->channels[c].unit == item->unit && w->job->channels[c].slot == SLC_NONE &&
+            w->job->channels[c].receives == reduces && (reduces || item->kind == SLC_ITEM_UPDATE))
+            wait_for_message(w, c, w->job->micro_batches - 1);
+}
+
 static void slot_waits(waits *w, const slc_item *item)
 {
+    slot_messages(w, item);
+
     uint32_t layer = slc_slot_layer(w->job, item->slot);
     bool forward = slc_slot_is_forward(w->job, item->slot);
     for (uint32_t k = w->places->first_user[layer]; k < w->places->first_user[layer + 1]; k++)
@@ -185,7 +242,9 @@ static void operation_waits(waits *w, const slc_item *item)
 {
     uint32_t last = w->job->micro_batches - 1;
     partner_waits(w, item);
+    row_waits(w, item);
     switch (item->kind) {
+    case SLC_ITEM_SEND: message_waits(w, item); break;
     case SLC_ITEM_REDUCE_SCATTER:
     case SLC_ITEM_ALL_REDUCE: reduction_waits(w, item); break;
     case SLC_ITEM_GATHER_GRADIENT: last_reduction(w, item->unit, item); break;
@@ -344,10 +403,10 @@ static void tickets_by_sum(waits *w, const sums *s)
 {
     const uint32_t count = w->program->item_count;
     double room = s->limit - s->live[w->item];
-    uint32_t lanes = 0;
-    for (uint32_t back = 1; back < count && lanes != (1u << LANES) - 1; back++) {
+    uint64_t lanes = 0;
+    for (uint32_t back = 1; back < count && lanes != (UINT64_C(1) << CHANNELS) - 1; back++) {
         const uint32_t at = w->item >= back ? w->item - back : w->item + count - back;
-        const uint32_t lane = 1u << lane_of(&w->program->items[at]);
+        const uint64_t lane = UINT64_C(1) << lane_of(&w->program->items[at]);
         room -= s->released[at];
         if (room >= 0 || !s->released[at] || lanes & lane) continue;
         wait_for(w, at, at > w->item);
@@ -373,7 +432,9 @@ static void wait_for_all_before(waits *w)
 /* The compute lane's order itself keeps its waits for its own items. */
 static sluice_status store_waits(const waits *w, slc_item *item)
 {
-    item->after = calloc(WAITS, sizeof *item->after);
+    size_t count = 0;
+    for (int k = 0; k < WAITS; k++) count += w->latest[k] != SLC_NONE;
+    item->after = calloc(count + 1, sizeof *item->after);
     if (!item->after) return slc_error(SLUICE_ERR_MEMORY, "no memory for waits");
     for (int k = 0; k < WAITS; k++) {
         bool computes = k % LANES == COMPUTE || k % LANES == LATE_COMPUTE;
@@ -423,8 +484,8 @@ sluice_status slc_plan_add_waits(const slc_job *job, slc_plan *plan, bool slots_
     if (status) return status;
     status = holders_init(&h, plan, program);
     if (status) goto free_places;
-    waits w = {
-        .job = job, .plan = plan, .program = program, .places = &places, .evaluate = evaluate, .latest = {NO_WAITS}};
+    waits w = {.job = job, .plan = plan, .program = program, .places = &places, .evaluate = evaluate};
+    forget(&w);
     status = add_waits(&w, program, slots_wait_for_all, &h, NULL);
     holders_fini(&h);
 
@@ -439,7 +500,8 @@ sluice_status slc_plan_add_waits_by_sum(const slc_job *job, slc_plan *plan, bool
     sums s = {0};
     sluice_status status = slc_places_init(&places, job, &plan->train);
     if (status) return status;
-    waits w = {.job = job, .plan = plan, .program = &plan->train, .places = &places, .latest = {NO_WAITS}};
+    waits w = {.job = job, .plan = plan, .program = &plan->train, .places = &places};
+    forget(&w);
     status = sums_init(&s, plan, limit);
     if (!status) status = add_waits(&w, &plan->train, slots_wait_for_all, NULL, &s);
     sums_fini(&s);
@@ -455,7 +517,8 @@ sluice_status slc_plan_order_is_legal(const slc_job *job, const slc_plan *plan, 
     *legal = true;
     sluice_status status = slc_places_init(&places, job, program);
     for (uint32_t i = 0; !status && *legal && i < program->item_count; i++) {
-        waits w = {.job = job, .plan = plan, .program = program, .places = &places, .item = i, .latest = {NO_WAITS}};
+        waits w = {.job = job, .plan = plan, .program = program, .places = &places, .item = i};
+        forget(&w);
         if (program->items[i].kind == SLC_ITEM_SLOT)
             slot_waits(&w, &program->items[i]);
         else

@@ -5,6 +5,7 @@
 #include "lib/base/status.h"
 #include "lib/base/text/size_text.h"
 #include "lib/plan/roles.h"
+#include "lib/plan/stages.h"
 #include "lib/plan/strategy_table.h"
 #include "sched/pipeline/partition.h"
 #include "sched/pipeline/stage_job.h"
@@ -192,13 +193,11 @@ static slc_cut_job cut_job(const planning *p, const uint32_t *first_layer, bool 
                          .recompute = recompute};
 }
 
-static sluice_status stage_bytes(const planning *p, const slc_cut_job *cut, uint32_t stage, uint64_t *bytes,
-                                 uint64_t *older)
+static sluice_status stage_bytes(const planning *p, const slc_cut_job *cut, uint32_t stage, uint64_t *bytes)
 {
     slc_stage_job job;
     sluice_status status = slc_stage_job_init(cut, &p->step, stage, &job);
     if (!status) status = slc_stage_bytes(&job, bytes);
-    if (!status) *older = job.older_values_bytes;
     slc_stage_job_fini(&job);
     return status;
 }
@@ -219,10 +218,9 @@ static sluice_status simulate(const planning *p, const slc_cut_job *cut, double 
 static sluice_status pack_stages(const planning *p, const slc_cut_job *cut, uint64_t *bytes, uint32_t *stage,
                                  uint64_t *most)
 {
-    uint64_t older;
     *most = 0;
     for (uint32_t s = 0; s < cut->shape.stages; s++) {
-        sluice_status status = stage_bytes(p, cut, s, &bytes[s], &older);
+        sluice_status status = stage_bytes(p, cut, s, &bytes[s]);
         if (status) return status;
         if (bytes[s] <= *most) continue;
         *most = bytes[s];
@@ -458,13 +456,39 @@ static sluice_status find_bound(planning *p, double *bound_s)
     return SLUICE_OK;
 }
 
+/* Makes the plans of all stages and holds them against each other. */
+static sluice_status make_stages(planning *p, const slc_cut_job *cut)
+{
+    const uint32_t stages = cut->shape.stages;
+    slc_stage_job *made = calloc(stages, sizeof *made);
+    const slc_job **jobs = calloc(stages, sizeof *jobs);
+    slc_plan **plans = calloc(stages, sizeof *plans);
+    sluice_status status =
+        made && jobs && plans ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "plans of %u stages", stages);
+    for (uint32_t s = 0; s < stages && !status; s++) {
+        status = slc_stage_job_init(cut, &p->step, s, &made[s]);
+        if (!status) status = slc_stage_plan(&made[s], &plans[s]);
+        if (status) break;
+        jobs[s] = &made[s].job;
+        p->plan->bytes[s] = plans[s]->arena_bytes + made[s].job.reserved_bytes;
+        p->plan->older_bytes[s] = made[s].older_values_bytes;
+    }
+    if (!status) status = slc_stages_validate(jobs, (const slc_plan *const *)plans, stages);
+    for (uint32_t s = 0; s < stages && made && plans; s++) {
+        slc_plan_destroy(plans[s]);
+        slc_stage_job_fini(&made[s]);
+    }
+    free(plans);
+    free(jobs);
+    free(made);
+    return status;
+}
+
 static sluice_status finish(planning *p)
 {
     slc_pipeline_plan *plan = p->plan;
     const slc_cut_job cut = cut_job(p, plan->first_layer, plan->recompute);
-    sluice_status status = SLUICE_OK;
-    for (uint32_t s = 0; s < cut.shape.stages && !status; s++)
-        status = stage_bytes(p, &cut, s, &plan->bytes[s], &plan->older_bytes[s]);
+    sluice_status status = make_stages(p, &cut);
     if (!status) status = slc_pipeline_costs_init(&cut, &plan->costs);
     if (!status) status = slc_pipeline_simulate(&plan->program, &plan->costs.times, NULL, &plan->forecast);
     describe_chain(p, plan->recompute);

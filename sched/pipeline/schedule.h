@@ -42,6 +42,8 @@ typedef struct {
     uint32_t micro_batches; /* M, a replica and step */
 } slc_pipeline_shape;
 
+enum { SLC_PIPELINE_CHUNKS_MAX = 8 }; /* each has four ends of channels, of which a stage's plan has room for 34 */
+
 static inline uint32_t slc_pipeline_pieces(const slc_pipeline_shape *shape)
 {
     return shape->stages * shape->chunks;

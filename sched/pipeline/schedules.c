@@ -118,6 +118,9 @@ sluice_status slc_pipeline_check(const slc_pipeline_schedule *schedule, const sl
 {
     if (!shape->stages || !shape->chunks || !shape->micro_batches)
         return slc_error(SLUICE_ERR_ARGUMENT, "a pipeline has at least 1 stage, 1 chunk a stage and 1 micro-batch");
+    if (shape->chunks > SLC_PIPELINE_CHUNKS_MAX)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%u chunks a stage: up to %d work", shape->chunks,
+                         SLC_PIPELINE_CHUNKS_MAX);
     if (shape->chunks > 1 && !schedule->chunked)
         return slc_error(SLUICE_ERR_ARGUMENT, "%u chunks a stage: %s has 1; several go with the schedule interleaved",
                          shape->chunks, schedule->name);

@@ -26,6 +26,11 @@ typedef struct {
     bool failed;
 } build;
 
+/* Ends of the channels of one piece, by slc_activation_turn: 0: it has none. */
+typedef struct {
+    uint32_t forward_in, forward_out, backward_in, backward_out;
+} piece_channels;
+
 static bool splits(const build *b)
 {
     return b->cut->schedule->splits;
@@ -110,9 +115,13 @@ static bool list_slots(build *b)
     const slc_task *tasks = slc_pipeline_tasks(program, stage->stage);
     const size_t count = (size_t)program->micro_batches * 2 * b->layers;
     stage->slots = calloc(count + 1, sizeof *stage->slots);
+    stage->tasks = calloc((size_t)program->task_count + 1, sizeof *stage->tasks);
     b->moment = calloc(count + 1, sizeof *b->moment);
     b->first_slot = calloc((size_t)program->task_count + 1, sizeof *b->first_slot);
-    if (!stage->slots || !b->moment || !b->first_slot) return false;
+    if (!stage->slots || !stage->tasks || !b->moment || !b->first_slot) return false;
+    memcpy(stage->tasks, tasks, program->task_count * sizeof *tasks);
+    stage->task_count = program->task_count;
+    stage->ahead = slc_pipeline_ahead(&program->shape);
     for (uint32_t t = 0; t < program->task_count; t++) {
         const uint32_t chunk = tasks[t].piece / program->shape.stages, m = tasks[t].micro_batch;
         const uint32_t first = stage->first_local[chunk], end = stage->first_local[chunk + 1];
@@ -139,17 +148,17 @@ static uint32_t task_begin(const build *b, int64_t task)
     return b->first_slot[task < 0 ? 0 : task > count ? count : task];
 }
 
-/* How many micro-batches have this life at once. */
-static uint32_t most_at_once(const build *b, const slc_activation_life *life, const slc_activation_turn *turn)
+/* How many micro-batches have this life at once, where messages take until so many tasks before it and after it. */
+static uint32_t most_at_once(const build *b, const slc_activation_life *life, uint32_t early, uint32_t late)
 {
     const uint32_t slots = 2 * b->layers;
     uint32_t most = 1, oldest = 0;
     for (uint32_t m = 0; m < b->program->micro_batches; m++) {
         uint32_t from = b->moment[(size_t)m * slots + life->first_slot];
-        if (turn->early) from = task_begin(b, (int64_t)b->stage->slots[from].task - turn->early);
+        if (early) from = task_begin(b, (int64_t)b->stage->slots[from].task - early);
         for (; oldest < m; oldest++) {
             uint32_t to = b->moment[(size_t)oldest * slots + life->last_slot];
-            if (turn->late) to = task_begin(b, (int64_t)b->stage->slots[to].task + turn->late + 1) - 1;
+            if (late) to = task_begin(b, (int64_t)b->stage->slots[to].task + late + 1) - 1;
             if (to >= from) break;
         }
         if (m - oldest + 1 > most) most = m - oldest + 1;
@@ -172,14 +181,13 @@ static bool make_room(build *b, uint32_t more)
 }
 
 /* Adds the activation as often as there are micro-batches that have this life at once. */
-/* Adds the activation as often as there are micro-batches that have this life at once. */
-static void add_life(build *b, slc_activation_life life, bool arrives, bool leaves)
+static void add_life(build *b, slc_activation_life life, uint32_t receive, uint32_t send)
 {
     slc_job *job = &b->stage->job;
     const bool again = life.recomputable && b->stage->recompute[slc_slot_layer(job, life.first_slot)];
-    slc_activation_turn turn = {.early = arrives ? slc_pipeline_ahead(&b->cut->shape) : 0, .late = leaves};
+    slc_activation_turn turn = {.receive = receive, .send = send};
     if (splits(b) && life.last_slot >= b->layers) life.last_slot = 2 * b->layers - 1;
-    turn.turns = again ? 1 : most_at_once(b, &life, &turn);
+    turn.turns = again ? 1 : most_at_once(b, &life, receive ? slc_pipeline_ahead(&b->cut->shape) : 0, send ? 1 : 0);
     if (!make_room(b, turn.turns)) {
         b->failed = true;
         return;
@@ -191,7 +199,8 @@ static void add_life(build *b, slc_activation_life life, bool arrives, bool leav
 }
 
 /* The part of an activation's life that a piece has, where a forward makes it. */
-static void add_forward_life(build *b, const slc_activation_life *life, uint32_t first, uint32_t end)
+static void add_forward_life(build *b, const slc_activation_life *life, uint32_t first, uint32_t end,
+                             const piece_channels *channels)
 {
     const uint32_t made = life->first_slot, read = slc_last_forward_reader(b->whole, life);
     const bool arrives = made < first && read >= first;
@@ -209,11 +218,12 @@ static void add_forward_life(build *b, const slc_activation_life *life, uint32_t
     else
         own.last_slot = backward_slot(b, last_layer > first ? last_layer : first);
     own.recomputable = life->recomputable && !arrives && read < end;
-    add_life(b, own, arrives, read >= end);
+    add_life(b, own, arrives ? channels->forward_in : 0, read >= end ? channels->forward_out : 0);
 }
 
 /* The same, where a backward makes it. */
-static void add_backward_life(build *b, const slc_activation_life *life, uint32_t first, uint32_t end)
+static void add_backward_life(build *b, const slc_activation_life *life, uint32_t first, uint32_t end,
+                              const piece_channels *channels)
 {
     const uint32_t made = slc_slot_layer(b->whole, life->first_slot), read = slc_slot_layer(b->whole, life->last_slot);
     const bool arrives = made >= end && read < end;
@@ -223,30 +233,104 @@ static void add_backward_life(build *b, const slc_activation_life *life, uint32_
                                .bytes = life->bytes,
                                .first_slot = backward_slot(b, from),
                                .last_slot = backward_slot(b, to)};
-    add_life(b, own, arrives, read < first);
+    const uint32_t out = read < first ? channels->backward_out : 0;
+    add_life(b, own, arrives ? channels->backward_in : 0, splits(b) && from != to ? 0 : out);
     /* Weight gradients that wait read the gradient of each layer. */
     for (uint32_t l = from; splits(b) && l-- > to;) {
         own.first_slot = backward_slot(b, l);
-        add_life(b, own, false, read < first);
+        add_life(b, own, 0, l == to ? out : 0);
     }
+}
+
+/* ---- Channels ---- */
+
+static uint32_t stage_of_layer(const build *b, uint32_t layer)
+{
+    uint32_t piece = 0;
+    while (slc_piece_end(b->cut, piece) <= layer) piece++;
+    return piece % b->cut->shape.stages;
+}
+
+/* Returns the new end's place plus 1. */
+static uint32_t add_channel(build *b, slc_stage_channel channel)
+{
+    slc_job *job = &b->stage->job;
+    if (job->channel_count == SLC_STAGE_CHANNELS_MAX) {
+        b->failed = true;
+        return 0;
+    }
+    b->stage->channels[job->channel_count] = channel;
+    return ++job->channel_count;
+}
+
+static uint32_t add_boundary(build *b, uint32_t behind, bool backward, bool receives, uint32_t slot)
+{
+    const slc_pipeline_shape *shape = &b->cut->shape;
+    const uint32_t last = slc_piece_end(b->cut, behind) - 1, other = receives == backward ? behind + 1 : behind;
+    return add_channel(b, (slc_stage_channel){.number = 2 * behind + backward,
+                                              .stage = other % shape->stages,
+                                              .receives = receives,
+                                              .slot = slot,
+                                              .unit = SLC_NONE,
+                                              .bytes = backward ? slc_cut_backward_bytes(b->whole, last)
+                                                                : slc_cut_forward_bytes(b->whole, last)});
+}
+
+/* Between pieces of one stage there is nothing to send. */
+static piece_channels add_piece_channels(build *b, uint32_t piece)
+{
+    piece_channels ends = {0};
+    const uint32_t pieces = slc_pipeline_pieces(&b->cut->shape);
+    const uint32_t first = b->cut->first_layer[piece], last = slc_piece_end(b->cut, piece) - 1;
+    if (b->cut->shape.stages == 1) return ends;
+    if (piece) {
+        ends.forward_in = add_boundary(b, piece - 1, false, true, forward_slot(b, first));
+        ends.backward_out = add_boundary(b, piece - 1, true, false, backward_slot(b, first));
+    }
+    if (piece + 1 < pieces) {
+        ends.forward_out = add_boundary(b, piece, false, false, forward_slot(b, last));
+        ends.backward_in = add_boundary(b, piece, true, true, backward_slot(b, last));
+    }
+    return ends;
+}
+
+static uint32_t add_rows_channel(build *b, const slc_unit *rows, bool gradients, bool receives, uint32_t slot,
+                                 uint32_t unit, uint32_t other_layer)
+{
+    return add_channel(b, (slc_stage_channel){.number = 2 * (slc_pipeline_pieces(&b->cut->shape) - 1) + gradients,
+                                              .stage = stage_of_layer(b, other_layer),
+                                              .receives = receives,
+                                              .slot = slot,
+                                              .unit = unit,
+                                              .bytes = slc_cut_rows_bytes(rows)});
 }
 
 /* A look-up in a table that lies elsewhere: its rows arrive for its forward, their gradients leave after its backward.
  */
-static void add_rows_lives(build *b, const slc_unit *rows)
+static void add_looked_up(build *b, const slc_unit *rows)
 {
-    const uint32_t layer = rows->uses[0].layer;
-    const uint64_t bytes = slc_cut_rows_bytes(rows) + slc_row_list_bytes(rows->most_rows);
-    if (b->local[layer] == SLC_NONE) return;
+    const uint32_t layer = rows->uses[0].layer, table = b->whole->units[rows->partner].uses[0].layer;
+    const uint32_t back = splits(b) ? 2 * b->layers - 1 : backward_slot(b, layer);
     slc_activation_life life = {.name = rows->name,
-                                .bytes = bytes,
+                                .bytes = slc_cut_rows_bytes(rows) + slc_row_list_bytes(rows->most_rows),
                                 .first_slot = forward_slot(b, layer),
                                 .last_slot = forward_slot(b, layer),
                                 .last_forward_slot = forward_slot(b, layer)};
-    add_life(b, life, true, false);
-    life.first_slot = life.last_slot = backward_slot(b, layer);
+    add_life(b, life, add_rows_channel(b, rows, false, true, life.first_slot, SLC_NONE, table), 0);
+    if (!rows->trainable) return;
+    life.first_slot = life.last_slot = back;
     life.last_forward_slot = 0;
-    add_life(b, life, false, true);
+    add_life(b, life, 0, add_rows_channel(b, rows, true, false, back, SLC_NONE, table));
+}
+
+/* The table itself: room for rows that are sent and for gradients that have come. */
+static void add_table(build *b, const slc_unit *table, uint32_t own)
+{
+    const slc_unit *rows = &b->whole->units[table->partner];
+    const uint32_t layer = rows->uses[0].layer;
+    b->stage->job.scratch_bytes += 2 * slc_cut_rows_bytes(rows);
+    add_rows_channel(b, rows, false, false, SLC_NONE, own, layer);
+    if (rows->trainable) add_rows_channel(b, rows, true, true, SLC_NONE, own, layer);
 }
 
 static void add_lives(build *b)
@@ -255,12 +339,13 @@ static void add_lives(build *b)
     for (uint32_t c = 0; c < chunks; c++) {
         const uint32_t piece = chunk_piece(b, c);
         const uint32_t first = b->cut->first_layer[piece], end = slc_piece_end(b->cut, piece);
+        const piece_channels channels = add_piece_channels(b, piece);
         for (uint32_t a = 0; a < b->whole->activation_count; a++) {
             const slc_activation_life *life = &b->whole->activations[a];
             if (slc_slot_is_forward(b->whole, life->first_slot))
-                add_forward_life(b, life, first, end);
+                add_forward_life(b, life, first, end, &channels);
             else
-                add_backward_life(b, life, first, end);
+                add_backward_life(b, life, first, end, &channels);
         }
     }
 }
@@ -309,15 +394,13 @@ static bool copy_units(build *b)
         const slc_unit *unit = &whole->units[u];
         if (b->local[unit->uses[0].layer] == SLC_NONE) continue;
         if (slc_looks_up(unit)) {
-            add_rows_lives(b, unit);
+            add_looked_up(b, unit);
             continue;
         }
         if (!copy_unit(b, unit)) return false;
         const uint32_t own = stage->job.unit_count - 1;
         stage->strategies[own] = slc_unit_strategy(&stage->job, &stage->job.units[own], b->cut->strategy);
-        /* Rows that are sent, and gradients of rows that have come. */
-        if (unit->role == SLC_UNIT_SPLIT)
-            stage->job.scratch_bytes += 2 * slc_cut_rows_bytes(&whole->units[unit->partner]);
+        if (unit->role == SLC_UNIT_SPLIT) add_table(b, unit, own);
     }
     return true;
 }
@@ -339,11 +422,13 @@ static bool make(build *b)
 {
     b->local = calloc((size_t)b->whole->layer_count + 1, sizeof *b->local);
     b->stage->first_local = calloc((size_t)b->cut->shape.chunks + 1, sizeof *b->stage->first_local);
-    if (!b->local || !b->stage->first_local) return false;
+    b->stage->channels = calloc(SLC_STAGE_CHANNELS_MAX, sizeof *b->stage->channels);
+    if (!b->local || !b->stage->first_local || !b->stage->channels) return false;
     number_layers(b);
     if (!copy_layers(b) || !list_slots(b) || !copy_units(b) || !copy_workspaces(b)) return false;
     add_lives(b);
     b->stage->job.turns = b->stage->turns;
+    b->stage->job.channels = b->stage->channels;
     b->stage->job.stage_slots = b->stage->slots;
     add_older_values(b);
     return !b->failed;
@@ -382,6 +467,8 @@ void slc_stage_job_fini(slc_stage_job *stage)
     free(stage->layer);
     free(stage->first_local);
     free(stage->turns);
+    free(stage->tasks);
+    free(stage->channels);
     free(stage->slots);
     free(stage->times.slot_s);
     free(stage->times.recompute_s);
@@ -390,21 +477,145 @@ void slc_stage_job_fini(slc_stage_job *stage)
 
 /* ---- The step ---- */
 
+/* A step that is written: messages go between its tasks. */
+typedef struct {
+    const slc_stage_job *stage;
+    slc_order *order;
+    uint32_t received; /* tasks whose messages have been asked for */
+} writing;
+
+static void append_message(writing *w, uint32_t channel, uint32_t micro_batch)
+{
+    const bool receives = w->stage->channels[channel].receives;
+    slc_order_append(w->order, (slc_item){.kind = receives ? SLC_ITEM_RECEIVE : SLC_ITEM_SEND,
+                                          .micro_batch = micro_batch,
+                                          .unit = SLC_NONE,
+                                          .index = channel});
+}
+
+/* The first and the last slot of a task; `next` is the first slot after it. */
+static void task_slots(const slc_stage_job *stage, uint32_t task, uint32_t *first, uint32_t *next)
+{
+    uint32_t low = 0, high = stage->slot_count;
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (stage->slots[middle].task < task)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (*first = low; low < stage->slot_count && stage->slots[low].task == task;) low++;
+    *next = low;
+}
+
+/* Appends what the task reads (receives), or what it has made (sends). */
+static void append_messages(writing *w, uint32_t task, bool receives)
+{
+    const slc_stage_job *stage = w->stage;
+    uint32_t first, next;
+    task_slots(stage, task, &first, &next);
+    for (uint32_t c = 0; c < stage->job.channel_count; c++) {
+        const slc_stage_channel *channel = &stage->channels[c];
+        if (channel->receives != receives || channel->slot == SLC_NONE) continue;
+        for (uint32_t k = first; k < next; k++)
+            if (stage->slots[k].slot == channel->slot) append_message(w, c, stage->slots[k].micro_batch);
+    }
+}
+
+static bool is_same_micro_batch(const slc_stage_job *stage, uint32_t task, uint32_t other)
+{
+    return other < stage->task_count && stage->tasks[task].piece == stage->tasks[other].piece &&
+           stage->tasks[task].micro_batch == stage->tasks[other].micro_batch;
+}
+
+/* A message stands after the task that follows the one which made it, so that it can be on its way meanwhile; but the
+ * backward of the same micro-batch releases what is sent. */
+static void append_sends(writing *w, uint32_t task)
+{
+    if (task && !is_same_micro_batch(w->stage, task - 1, task)) append_messages(w, task - 1, false);
+    if (is_same_micro_batch(w->stage, task, task + 1) || task + 1 == w->stage->task_count)
+        append_messages(w, task, false);
+}
+
+static void append_receives(writing *w, uint32_t task, uint32_t ahead)
+{
+    for (; w->received <= task + ahead && w->received < w->stage->task_count; w->received++)
+        append_messages(w, w->received, true);
+}
+
+/* Rows go out as soon as the other end has room for them; their gradients come back one after another. */
+static void append_rows(writing *w, bool receives)
+{
+    const slc_job *job = &w->stage->job;
+    for (uint32_t c = 0; c < job->channel_count; c++)
+        for (uint32_t m = 0; job->channels[c].slot == SLC_NONE && m < job->micro_batches; m++)
+            if (job->channels[c].receives == receives) append_message(w, c, m);
+}
+
+/* Gradients of looked-up rows come back last of all, so a table is reduced and updated at the end of the step. */
+static bool is_table(const slc_job *job, uint32_t unit)
+{
+    for (uint32_t c = 0; c < job->channel_count; c++)
+        if (job->channels[c].unit == unit && job->channels[c].receives) return true;
+    return false;
+}
+
+static void append_unit(writing *w, uint32_t unit, uint32_t micro_batch, bool updates)
+{
+    const slc_stage_job *stage = w->stage;
+    if (!updates)
+        slc_order_reduce(w->order, &stage->job, stage->strategies, micro_batch, unit);
+    else
+        slc_order_update(w->order, &stage->job, stage->strategies,
+                         slc_updated_after(&stage->job, stage->strategies, unit));
+}
+
+/* Reductions of the units whose gradient is complete after a slot, and then their updates. */
+static void append_operations(writing *w, const slc_stage_slot *slot)
+{
+    const slc_stage_job *stage = w->stage;
+    uint32_t count;
+    const uint32_t *users = slc_order_users(w->order, &stage->job, slc_slot_layer(&stage->job, slot->slot), &count);
+    for (int updates = 0; updates < 2; updates++)
+        for (uint32_t k = count; k-- > 0;)
+            if (slc_reduced_after(&stage->job, &stage->job.units[users[k]], slot->micro_batch, slot->slot) &&
+                !is_table(&stage->job, users[k]))
+                append_unit(w, users[k], slot->micro_batch, updates);
+}
+
+static void append_tables(writing *w)
+{
+    const slc_job *job = &w->stage->job;
+    for (int updates = 0; updates < 2; updates++)
+        for (uint32_t u = 0; u < job->unit_count; u++)
+            if (job->units[u].trainable && is_table(job, u)) append_unit(w, u, job->micro_batches - 1, updates);
+}
+
+static void append_slot(writing *w, const slc_stage_slot *slot)
+{
+    const slc_stage_job *stage = w->stage;
+    slc_order_append(w->order, (slc_item){.kind = SLC_ITEM_SLOT,
+                                          .micro_batch = slot->micro_batch,
+                                          .slot = slot->slot,
+                                          .unit = SLC_NONE,
+                                          .index = slot->task});
+    if (!slc_slot_is_forward(&stage->job, slot->slot)) append_operations(w, slot);
+}
+
 sluice_status slc_stage_order(const slc_stage_job *stage, slc_order *order)
 {
     const slc_job *job = &stage->job;
+    writing w = {.stage = stage, .order = order};
     *order = (slc_order){0};
-    for (uint32_t i = 0; i < stage->slot_count; i++) {
-        const slc_stage_slot *slot = &stage->slots[i];
-        slc_order_append(order, (slc_item){.kind = SLC_ITEM_SLOT,
-                                           .micro_batch = slot->micro_batch,
-                                           .slot = slot->slot,
-                                           .unit = SLC_NONE,
-                                           .index = slot->task});
-        if (slc_slot_is_forward(job, slot->slot)) continue;
-        slc_order_reductions_after(order, job, stage->strategies, slot->micro_batch, slot->slot);
-        slc_order_updates_after(order, job, stage->strategies, slot->micro_batch, slot->slot);
+    append_rows(&w, false);
+    append_rows(&w, true);
+    for (uint32_t t = 0; t < stage->task_count; t++) {
+        uint32_t slot, next;
+        append_receives(&w, t, stage->ahead);
+        for (task_slots(stage, t, &slot, &next); slot < next; slot++) append_slot(&w, &stage->slots[slot]);
+        append_sends(&w, t);
     }
+    append_tables(&w);
     slc_order_operation(order, job, SLC_ITEM_AGREE, job->micro_batches - 1, SLC_NONE);
     slc_order_updates_at_end(order, job, stage->strategies);
     slc_order_value_gathers(order, job, stage->strategies);

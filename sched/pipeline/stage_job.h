@@ -3,10 +3,12 @@
  * stage needs as they do for a job without a pipeline.
  *
  * A stage keeps an activation that it has received, and whose life ends in a backward of another stage, until its own
- * backward of that piece ends: who reads it there is not known. A message is in memory at its receiver from
- * slc_pipeline_ahead tasks before the one that reads it, and at its sender while the task after the one that made it
- * runs.
- */
+ * backward of that piece ends: who reads it there is not known. A receive stands slc_pipeline_ahead tasks before the
+ * one that reads it in the stage's order, and a send after the task that follows the one which made it, so memory for
+ * messages is in the packed figure too.
+ *
+ * Channel 2k carries what goes forward over the cut behind piece k, channel 2k + 1 what comes back. Behind the last cut
+ * are those of a table whose rows are looked up elsewhere: rows, and their gradients. */
 #pragma once
 
 #include "sched/order/order.h"
@@ -20,6 +22,9 @@ typedef struct {
     bool *recompute;             /* [layers] */
     uint32_t *layer;             /* [layers] the layer in the profile; SLC_NONE: the one that stage_job.c adds */
     uint32_t *first_local;       /* [chunks + 1] first layer of each chunk in this job */
+    slc_task *tasks;             /* of a step, in the order of the schedule */
+    uint32_t task_count, ahead;  /* ahead: slc_pipeline_ahead */
+    slc_stage_channel *channels; /* the job's */
     slc_stage_slot *slots;       /* in the order of the schedule */
     uint32_t slot_count;         /* M times those of a micro-batch */
     slc_activation_turn *turns;  /* the job's */

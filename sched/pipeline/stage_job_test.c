@@ -4,6 +4,7 @@
 
 #include "lib/base/status.h"
 #include "lib/plan/profile_draft.h"
+#include "lib/plan/stages.h"
 #include "lib/plan/strategy_table.h"
 #include "sched/layout/make_plan.h"
 #include "sched/study/made_profile.h"
@@ -14,10 +15,11 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
-enum { MOST_PIECES = 16 };
+enum { MOST_PIECES = 16, MOST_STAGES = 4 };
 
 /* Packs a stage and tells its bytes, and how many of them it has for good. */
 static uint64_t bytes_and_resident(const slc_cut_job *cut, uint32_t stage, uint64_t *resident)
@@ -183,63 +185,157 @@ static const slc_activation_turn *turn_of(const slc_stage_job *job, const slc_pl
     return buffer->kind == SLC_BUFFER_ACTIVATION ? &job->turns[buffer->index] : NULL;
 }
 
-/* The validator must take the plan, and refuse it with a slot in another place, another task, or a life cut short. */
-static void expect_valid(const slc_stage_job *job, uint64_t bytes)
+static void expect_invalid(const slc_stage_job *job, const slc_plan *plan)
 {
-    slc_plan *plan;
-    if (slc_stage_plan(job, &plan)) fail_msg("%s", sluice_last_error());
-    assert_true(plan->arena_bytes + job->job.reserved_bytes == bytes);
-    slc_program *step = &plan->train;
-    uint32_t slot = 0;
-    for (uint32_t i = 0; i < step->item_count; i++)
-        if (step->items[i].kind == SLC_ITEM_SLOT) slot = i;
-    const slc_item kept = step->items[slot];
-    step->items[slot].slot--;
     assert_int_equal(slc_plan_validate(&job->job, plan), SLUICE_ERR_FORMAT);
+}
+
+/* Damages single items in turn: a slot in another place or of another task; a message lost, doubled, of another channel
+ * or against its direction; a life cut short. */
+static void expect_damage_is_found(const slc_stage_job *job, slc_plan *plan)
+{
+    slc_program *step = &plan->train;
+    uint32_t slot = 0, message[2] = {SLC_NONE, SLC_NONE};
+    for (uint32_t i = 0; i < step->item_count; i++) {
+        if (step->items[i].kind == SLC_ITEM_SLOT) slot = i;
+        if (slc_is_message(step->items[i].kind)) message[step->items[i].kind == SLC_ITEM_SEND] = i;
+    }
+    slc_item kept = step->items[slot];
+    step->items[slot].slot--;
+    expect_invalid(job, plan);
     step->items[slot] = kept;
     step->items[slot].index++;
-    assert_int_equal(slc_plan_validate(&job->job, plan), SLUICE_ERR_FORMAT);
+    expect_invalid(job, plan);
     step->items[slot] = kept;
-    for (uint32_t c = 0, cut = 0; c < step->claim_count && cut < 6; c++) {
+    for (int k = 0; k < 2 && message[k] != SLC_NONE; k++) {
+        slc_item *item = &step->items[message[k]];
+        kept = *item;
+        item->micro_batch += item->micro_batch ? -1u : 1;
+        expect_invalid(job, plan);
+        *item = kept;
+        item->index = job->job.channel_count;
+        expect_invalid(job, plan);
+        *item = kept;
+        item->kind = item->kind == SLC_ITEM_SEND ? SLC_ITEM_RECEIVE : SLC_ITEM_SEND;
+        expect_invalid(job, plan);
+        *item = kept;
+        item->unit = 0;
+        expect_invalid(job, plan);
+        *item = kept;
+    }
+    for (uint32_t c = 0, cut = 0; c < step->claim_count && cut < 8; c++) {
         slc_claim *claim = &step->claims[c];
         const slc_activation_turn *turn = turn_of(job, plan, claim);
-        if (!turn || claim->from == claim->to || turn->turns == 1) continue;
+        if (!turn || claim->from == claim->to || !(turn->turns > 1 || turn->receive || turn->send)) continue;
         cut++;
         const uint32_t to = claim->to;
         claim->to = claim->from;
-        assert_int_equal(slc_plan_validate(&job->job, plan), SLUICE_ERR_FORMAT);
+        expect_invalid(job, plan);
         claim->to = to;
     }
     assert_int_equal(slc_plan_validate(&job->job, plan), SLUICE_OK);
-    slc_plan_destroy(plan);
+}
+
+/* An item that waits for a message may not forget it. */
+static void expect_forgotten_waits_are_found(const slc_stage_job *job, slc_plan *plan)
+{
+    slc_program *step = &plan->train;
+    for (uint32_t i = 0, forgotten = 0; i < step->item_count && forgotten < 3; i++)
+        for (uint32_t a = 0; a < step->items[i].after_count; a++) {
+            slc_item *item = &step->items[i];
+            if (item->kind != SLC_ITEM_SLOT || step->items[item->after[a].item].kind != SLC_ITEM_RECEIVE) continue;
+            const slc_after kept = item->after[a];
+            item->after[a] = item->after[--item->after_count];
+            expect_invalid(job, plan);
+            item->after[item->after_count++] = item->after[a];
+            item->after[a] = kept;
+            forgotten++;
+        }
+    assert_int_equal(slc_plan_validate(&job->job, plan), SLUICE_OK);
+}
+
+typedef struct {
+    slc_stage_job made[MOST_STAGES];
+    const slc_job *jobs[MOST_STAGES];
+    const slc_plan *plans[MOST_STAGES];
+    slc_plan *owned[MOST_STAGES];
+} all_stages;
+
+static void make_stage(all_stages *all, const slc_cut_job *cut, const slc_pipeline_program *program, uint32_t s)
+{
+    assert_int_equal(slc_stage_job_init(cut, program, s, &all->made[s]), SLUICE_OK);
+    if (slc_stage_plan(&all->made[s], &all->owned[s])) fail_msg("%s: %s", cut->schedule->name, sluice_last_error());
+    all->jobs[s] = &all->made[s].job;
+    all->plans[s] = all->owned[s];
+}
+
+static void forget_stages(all_stages *all, uint32_t stages)
+{
+    for (uint32_t s = 0; s < stages; s++) {
+        slc_plan_destroy(all->owned[s]);
+        slc_stage_job_fini(&all->made[s]);
+    }
 }
 
 static void expect_stages(const slc_cut_job *cut)
 {
     uint64_t elements = 0, expected = 0;
-    uint32_t layers = 0;
+    uint32_t layers = 0, stages = cut->shape.stages;
     slc_pipeline_program program;
+    all_stages all;
     assert_int_equal(slc_pipeline_program_init(cut->schedule, &cut->shape, 1, &program), SLUICE_OK);
-    for (uint32_t s = 0; s < cut->shape.stages; s++) {
-        slc_stage_job job;
+    for (uint32_t s = 0; s < stages; s++) {
         uint64_t bytes, resident = 0;
-        assert_int_equal(slc_stage_job_init(cut, &program, s, &job), SLUICE_OK);
-        assert_int_equal(job.slot_count, 2 * job.job.layer_count * cut->shape.micro_batches);
-        layers += job.job.layer_count - cut->schedule->splits;
-        for (uint32_t u = 0; u < job.job.unit_count; u++) {
-            elements += job.job.units[u].elements;
-            resident += slc_resident_bytes(&job.job, &job.job.units[u], job.strategies[u]);
+        make_stage(&all, cut, &program, s);
+        slc_stage_job *job = &all.made[s];
+        assert_int_equal(job->slot_count, 2 * job->job.layer_count * cut->shape.micro_batches);
+        layers += job->job.layer_count - cut->schedule->splits;
+        for (uint32_t u = 0; u < job->job.unit_count; u++) {
+            elements += job->job.units[u].elements;
+            resident += slc_resident_bytes(&job->job, &job->job.units[u], job->strategies[u]);
         }
-        if (slc_stage_bytes(&job, &bytes)) fail_msg("%s, stage %u: %s", cut->schedule->name, s, sluice_last_error());
-        assert_true(bytes >= resident + job.job.scratch_bytes + cut->profile->job.reserved_bytes);
-        expect_valid(&job, bytes);
-        slc_stage_job_fini(&job);
+        assert_int_equal(slc_stage_bytes(job, &bytes), SLUICE_OK);
+        assert_true(bytes == all.plans[s]->arena_bytes + job->job.reserved_bytes);
+        assert_true(bytes >= resident + job->job.scratch_bytes + cut->profile->job.reserved_bytes);
+        expect_damage_is_found(job, all.owned[s]);
+        expect_forgotten_waits_are_found(job, all.owned[s]);
     }
+    if (slc_stages_validate(all.jobs, all.plans, stages)) fail_msg("%s: %s", cut->schedule->name, sluice_last_error());
+    slc_stage_channel *channel = &all.made[stages - 1].channels[0];
+    channel->bytes++;
+    assert_int_equal(slc_stages_validate(all.jobs, all.plans, stages), SLUICE_ERR_FORMAT);
+    channel->bytes--;
+    channel->number += 100;
+    assert_int_equal(slc_stages_validate(all.jobs, all.plans, stages), SLUICE_ERR_FORMAT);
+    forget_stages(&all, stages);
     slc_pipeline_program_fini(&program);
     for (uint32_t u = 0; u < cut->profile->job.unit_count; u++)
         if (!slc_looks_up(&cut->profile->job.units[u])) expected += cut->profile->job.units[u].elements;
     assert_true(elements == expected);
     assert_int_equal(layers, cut->profile->job.layer_count);
+}
+
+/* A stage that runs one schedule and a stage that runs another are valid by themselves, and wait for each other. */
+static void stages_of_different_schedules_are_refused(void **state)
+{
+    (void)state;
+    static const uint32_t first_layer[2] = {0, 2};
+    slc_profile *profile = draw_profile(9, 1, 4, 0);
+    all_stages all;
+    slc_pipeline_program programs[2];
+    for (uint32_t s = 0; s < 2; s++) {
+        const slc_cut_job cut = {.profile = profile,
+                                 .schedule = slc_pipeline_schedule_find(s ? "gpipe" : "1f1b"),
+                                 .shape = {2, 1, 4},
+                                 .first_layer = first_layer};
+        assert_int_equal(slc_pipeline_program_init(cut.schedule, &cut.shape, 1, &programs[s]), SLUICE_OK);
+        make_stage(&all, &cut, &programs[s], s);
+    }
+    assert_int_equal(slc_stages_validate(all.jobs, all.plans, 2), SLUICE_ERR_FORMAT);
+    assert_non_null(strstr(sluice_last_error(), "they wait for each other: stage 0 before slot"));
+    forget_stages(&all, 2);
+    for (uint32_t s = 0; s < 2; s++) slc_pipeline_program_fini(&programs[s]);
+    slc_profile_destroy(profile);
 }
 
 static void stages_of_drawn_jobs_have_everything_once(void **state)
@@ -328,6 +424,7 @@ int main(void)
         cmocka_unit_test(activations_live_as_long_as_counted_by_hand),
         cmocka_unit_test(one_stage_needs_what_the_job_needs),
         cmocka_unit_test(stages_of_drawn_jobs_have_everything_once),
+        cmocka_unit_test(stages_of_different_schedules_are_refused),
         cmocka_unit_test(only_gpipe_grows_with_micro_batches),
         cmocka_unit_test(older_values_are_part_of_the_bytes),
     };

@@ -42,7 +42,7 @@ typedef struct {
          0,                                                                                                            \
          "Chunks of layers a stage (default: 2 for interleaved, else 1)",                                              \
          1,                                                                                                            \
-         1024},                                                                                                        \
+         SLC_PIPELINE_CHUNKS_MAX},                                                                                     \
         {"pipeline-cuts",                                                                                              \
          "LIST",                                                                                                       \
          group,                                                                                                        \

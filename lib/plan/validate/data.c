@@ -7,26 +7,24 @@
 
 /* ---- What is surely over ---- */
 
-static void know(slc_sure *known, slc_sure more)
+static void know(const slc_validation *j, slc_sure *known, const slc_sure *more)
 {
-    for (int lane = 0; lane < SLC_LANES; lane++)
-        if (more.over[lane] > known->over[lane]) known->over[lane] = more.over[lane];
+    for (uint32_t lane = 0; lane < j->lanes; lane++)
+        if (more->over[lane] > known->over[lane]) known->over[lane] = more->over[lane];
 }
 
 /* States that the first `count` items of a lane have ended in a pass. */
-static slc_sure over_of(const slc_validation *j, slc_lane lane, int pass, uint64_t count)
+static void know_over(const slc_validation *j, slc_sure *known, slc_lane lane, int pass, uint32_t count)
 {
-    slc_sure sure = {{0}};
-    sure.over[lane] = pass * j->count[lane] + count;
-    return sure;
+    const uint32_t over = (uint32_t)pass * j->count[lane] + count;
+    if (over > known->over[lane]) known->over[lane] = over;
 }
 
-/* The knowledge when `item` of a pass has ended. Completion of operations is counted in order. */
-static slc_sure when_over(const slc_validation *j, int pass, uint32_t item)
+/* Adds the knowledge when `item` of a pass has ended. Completion of operations is counted in order. */
+static void know_ended(const slc_validation *j, slc_sure *known, int pass, uint32_t item)
 {
-    slc_sure known = j->known[pass][item];
-    know(&known, over_of(j, slc_validate_lane(j, item), pass, (uint64_t)j->ordinal[item] + 1));
-    return known;
+    know(j, known, &j->known[pass][item]);
+    know_over(j, known, slc_validate_lane(j, item), pass, j->ordinal[item] + 1);
 }
 
 /* `last` holds what was known at the start of each lane's last item and is moved on. The compute lane runs one item at
@@ -37,14 +35,15 @@ static void derive_pass(slc_validation *j, int pass, slc_sure last[SLC_LANES])
         if (!slc_validate_runs(j, pass, i)) continue;
         const slc_item *item = &j->program->items[i];
         slc_lane lane = slc_validate_lane(j, i);
-        slc_sure known = last[lane];
-        if (lane == SLC_LANE_COMPUTE) know(&known, over_of(j, lane, pass, j->ordinal[i]));
+        slc_sure *known = &j->known[pass][i];
+        *known = last[lane];
+        if (lane == SLC_LANE_COMPUTE) know_over(j, known, lane, pass, j->ordinal[i]);
         for (uint32_t a = 0; a < item->after_count; a++) {
             int other = pass - item->after[a].previous;
             if (other >= 0 && slc_validate_runs(j, other, item->after[a].item))
-                know(&known, when_over(j, other, item->after[a].item));
+                know_ended(j, known, other, item->after[a].item);
         }
-        j->known[pass][i] = last[lane] = known;
+        last[lane] = *known;
     }
 }
 
@@ -53,7 +52,7 @@ void slc_validate_derive(slc_validation *j)
     slc_sure last[SLC_LANES] = {{{0}}};
     derive_pass(j, 0, last);
     if (j->passes[1] == SLC_PASS_DRAIN) /* the caller of a drain has left the step */
-        know(&last[SLC_LANE_COMMUNICATION], over_of(j, SLC_LANE_COMPUTE, 1, 0));
+        know_over(j, &last[SLC_LANE_COMMUNICATION], SLC_LANE_COMPUTE, 1, 0);
     derive_pass(j, 1, last);
 }
 
@@ -61,7 +60,7 @@ bool slc_validate_surely_over(const slc_validation *j, int later_pass, uint32_t 
 {
     if (pass < 0 || !slc_validate_runs(j, pass, item)) return true;
     slc_lane lane = slc_validate_lane(j, item);
-    return j->known[later_pass][later].over[lane] > pass * j->count[lane] + j->ordinal[item];
+    return j->known[later_pass][later].over[lane] > (uint32_t)pass * j->count[lane] + j->ordinal[item];
 }
 
 /* ---- What items need ---- */
@@ -155,12 +154,45 @@ static sluice_status need_gradient_place(const needy *n, uint32_t u)
     return status ? status : need_all(n, SLC_ITEM_UPDATE, last, u, 1);
 }
 
+/* A slot needs the messages that it reads. */
+static sluice_status need_messages(const needy *n)
+{
+    const slc_item *slot = &n->j->program->items[n->item];
+    sluice_status status = SLUICE_OK;
+    for (uint32_t c = 0; !status && c < n->j->job->channel_count && n->j->message_item; c++)
+        if (n->j->job->channels[c].receives && n->j->job->channels[c].slot == slot->slot)
+            status = need(n, slc_validate_message_item(n->j, c, slot->micro_batch), 0);
+    return status;
+}
+
+/* A table's reduction needs the gradients of its rows; its update needs its rows to have been sent. */
+static sluice_status need_rows(const needy *n, bool receives)
+{
+    const slc_validation *j = n->j;
+    sluice_status status = SLUICE_OK;
+    for (uint32_t c = 0; !status && c < j->job->channel_count && j->message_item; c++)
+        if (j->job->channels[c].receives == receives && j->job->channels[c].unit == j->program->items[n->item].unit)
+            status = need(n, slc_validate_message_item(j, c, j->micro_batches - 1), 0);
+    return status;
+}
+
+/* A message is made by a slot, or of values that the step before has updated. */
+static sluice_status check_send(const needy *n)
+{
+    const slc_validation *j = n->j;
+    const slc_item *item = &j->program->items[n->item];
+    const slc_stage_channel *channel = &j->job->channels[item->index];
+    if (channel->slot != SLC_NONE) return need(n, slc_validate_slot_item(j, item->micro_batch, channel->slot), 0);
+    sluice_status status = need_all(n, SLC_ITEM_UPDATE, j->micro_batches - 1, channel->unit, 1);
+    return status ? status : need_all(n, SLC_ITEM_GATHER_VALUE, j->micro_batches - 1, channel->unit, 1);
+}
+
 static sluice_status check_slot(const needy *n)
 {
     const slc_validation *j = n->j;
     uint32_t slot = j->program->items[n->item].slot, layer = slc_slot_layer(j->job, slot);
     bool forward = slc_slot_is_forward(j->job, slot);
-    sluice_status status = SLUICE_OK;
+    sluice_status status = need_messages(n);
     for (uint32_t i = j->use_start[layer]; !status && i < j->use_start[layer + 1]; i++) {
         uint32_t u = j->uses[i].unit;
         const slc_unit *unit = &j->job->units[u];
@@ -179,6 +211,7 @@ static sluice_status check_reduction(const needy *n)
     uint32_t first, last, m = mine->micro_batch;
     slc_unit_gradient_slots(j->job, unit, &first, &last);
     sluice_status status = need(n, slc_validate_slot_item(j, m, last), 0);
+    if (!status) status = need_rows(n, true);
     /* rows are added to the sum of the other uses */
     if (!status && unit->role == SLC_UNIT_ROWS) status = need_all(n, SLC_ITEM_REDUCE_SCATTER, m, unit->partner, 0);
     if (status || !m || !j->job->each) return status;
@@ -236,6 +269,7 @@ static sluice_status check_update(const needy *n)
     const slc_validation *j = n->j;
     const slc_unit *unit = &j->job->units[j->program->items[n->item].unit];
     sluice_status status = need_reduced(n);
+    if (!status) status = need_rows(n, false);
     if (!status) status = need_same(n, SLC_ITEM_GATHER_GRADIENT, 0);
     if (!status) status = need_same(n, SLC_ITEM_EXCHANGE, 0);
     if (!status && unit->role == SLC_UNIT_SPLIT)
@@ -273,6 +307,8 @@ static sluice_status check_needs(const needy *n)
     case SLC_ITEM_EXCHANGE: return need_same(n, SLC_ITEM_COMPRESS, 0);
     case SLC_ITEM_GATHER_VALUE: return need_same(n, SLC_ITEM_UPDATE, 0);
     case SLC_ITEM_GATHER_WINDOW: return check_gather(n);
+    case SLC_ITEM_SEND: return check_send(n);
+    case SLC_ITEM_RECEIVE: return SLUICE_OK;
     default: return slc_validate_fault(n->j, n->item, "unknown kind");
     }
 }

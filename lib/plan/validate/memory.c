@@ -219,18 +219,6 @@ static bool is_dropped(const slc_validation *j, const slc_activation_life *life)
            life->last_slot == slc_backward_slot(j->job, layer);
 }
 
-/* A message may be on its way while other tasks run: returns the outermost slot, from `item` on, of the tasks down to
- * `least` or up to `most`. */
-static uint32_t outermost_slot(const slc_validation *j, uint32_t item, int64_t least, int64_t most)
-{
-    const slc_item *items = j->program->items;
-    uint32_t found = item;
-    const bool down = least < items[item].index;
-    for (int64_t i = item; i >= 0 && i < j->program->item_count; i += down ? -1 : 1)
-        if (items[i].kind == SLC_ITEM_SLOT && items[i].index >= least && items[i].index <= most) found = (uint32_t)i;
-    return found;
-}
-
 static bool activation_lives(const memory *m, uint32_t a, uint32_t last_slot, uint32_t micro_batch)
 {
     const slc_activation_life *life = &m->j->job->activations[a];
@@ -239,12 +227,11 @@ static bool activation_lives(const memory *m, uint32_t a, uint32_t last_slot, ui
     uint32_t first = slc_validate_slot_item(m->j, micro_batch, life->first_slot);
     uint32_t last = slc_validate_slot_item(m->j, micro_batch, last_slot);
     if (turn && micro_batch % turn->turns != turn->turn) return true; /* it is in another one */
-    if (turn && turn->early)
-        first = outermost_slot(m->j, first, (int64_t)m->j->program->items[first].index - turn->early,
-                               m->j->program->items[first].index);
-    if (turn && turn->late)
-        last = outermost_slot(m->j, last, m->j->program->items[last].index,
-                              (int64_t)m->j->program->items[last].index + turn->late);
+    if (turn && turn->receive && m->j->message_item)
+        first = slc_validate_message_item(m->j, turn->receive - 1, micro_batch);
+    if (turn && turn->send && m->j->message_item &&
+        !whole_lives(m, buffer, first, slc_validate_message_item(m->j, turn->send - 1, micro_batch)))
+        return false;
     if (is_dropped(m->j, life)) return whole_lives(m, buffer, first, first) && whole_lives(m, buffer, last, last);
     return whole_lives(m, buffer, first, last);
 }

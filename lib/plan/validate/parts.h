@@ -30,10 +30,15 @@ sluice_status slc_validate_buffers(const slc_job *job, const slc_buffer_index *i
 
 /* For each lane, a count of items that have ended, from the beginning of the first of the two passes that are looked
  * at. Items that a pass leaves out count as ended when the items before them have. */
-typedef enum { SLC_LANE_COMPUTE, SLC_LANE_COMMUNICATION, SLC_LANES } slc_lane;
+typedef enum {
+    SLC_LANE_COMPUTE,
+    SLC_LANE_COMMUNICATION,
+    SLC_LANE_CHANNELS, /* the first end of a channel; the others follow */
+    SLC_LANES = SLC_LANE_CHANNELS + SLC_STAGE_CHANNELS_MAX
+} slc_lane;
 
 typedef struct {
-    uint64_t over[SLC_LANES];
+    uint32_t over[SLC_LANES];
 } slc_sure;
 
 typedef struct {
@@ -62,7 +67,9 @@ typedef struct {
     uint32_t *slot_item;       /* [micro-batches * slots of a pass] the item of each slot */
     uint32_t *ordinal;         /* [items] position of an item in its lane */
     uint32_t agree;            /* the item of the agreement; SLC_NONE in evaluation */
-    uint64_t count[SLC_LANES]; /* items of one pass in each lane */
+    uint32_t lanes;            /* that the job has */
+    uint32_t count[SLC_LANES]; /* items of one pass in each lane */
+    uint32_t *message_item;    /* [channels * micro-batches] the item of each message; NULL: there are no channels */
     slc_block_run *runs;       /* runs of all lists, each list's together */
     uint32_t *run_start;       /* [lists + 1] */
     uint32_t *unit_lists;      /* [units]: a unit's first list */
@@ -79,7 +86,9 @@ sluice_status slc_validate_fault(const slc_validation *j, uint32_t item, const c
 
 static inline slc_lane slc_validate_lane(const slc_validation *j, uint32_t item)
 {
-    return slc_on_compute_lane(&j->program->items[item]) ? SLC_LANE_COMPUTE : SLC_LANE_COMMUNICATION;
+    const slc_item *i = &j->program->items[item];
+    if (slc_is_message(i->kind) && i->index < j->job->channel_count) return (slc_lane)(SLC_LANE_CHANNELS + i->index);
+    return slc_on_compute_lane(i) ? SLC_LANE_COMPUTE : SLC_LANE_COMMUNICATION;
 }
 
 static inline bool slc_validate_same_lane(const slc_validation *j, uint32_t a, uint32_t b)
@@ -115,6 +124,15 @@ uint32_t slc_block_run_at(slc_block_runs list, uint64_t block);
 /* Checks that the operations of each kind that a unit needs move all its blocks, each once, and that there are no
  * others. */
 sluice_status slc_validate_once(const slc_validation *j);
+
+/* Checks a message by itself, and that each channel has one for each micro-batch, in order; fills j->message_item. */
+sluice_status slc_validate_message(const slc_validation *j, uint32_t item);
+sluice_status slc_validate_channels(slc_validation *j);
+/* The item of a message; the channel's place in slc_job.channels. */
+static inline uint32_t slc_validate_message_item(const slc_validation *j, uint32_t channel, uint32_t micro_batch)
+{
+    return j->message_item[(size_t)channel * j->micro_batches + micro_batch];
+}
 
 /* Fills j->known: what items may rely on when they start, whatever the timing, in the two passes of `j->passes`. */
 void slc_validate_derive(slc_validation *j);

@@ -57,7 +57,7 @@ static int by_block(const void *a, const void *b)
 
 static bool is_run(const slc_item *item)
 {
-    return item->kind != SLC_ITEM_SLOT && item->kind != SLC_ITEM_AGREE;
+    return item->kind != SLC_ITEM_SLOT && item->kind != SLC_ITEM_AGREE && !slc_is_message(item->kind);
 }
 
 /* Turns the count of each list into its start; filling moves the starts on. */

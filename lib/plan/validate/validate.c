@@ -60,6 +60,7 @@ static sluice_status check_form(const slc_validation *j, uint32_t i)
         sluice_status status = check_lane(j, i);
         return status ? status : check_late(j, i);
     }
+    if (slc_is_message(item->kind)) return slc_validate_message(j, i);
     if (item->kind == SLC_ITEM_AGREE ? item->unit != SLC_NONE : item->unit >= j->job->unit_count)
         return slc_error(SLUICE_ERR_FORMAT, "invalid plan: %s item %u: there is no unit %u", j->where, i, item->unit);
     if (j->evaluate && item->kind != SLC_ITEM_GATHER_WINDOW)
@@ -137,6 +138,7 @@ static sluice_status check_items(slc_validation *j)
         status = check_form(j, i);
         if (!status) status = check_waits(j, i);
     }
+    if (!status) status = slc_validate_channels(j);
     return status ? status : check_agreement(j);
 }
 
@@ -195,7 +197,7 @@ static sluice_status check_program(slc_validation *j)
 static void number_items(slc_validation *j)
 {
     for (uint32_t i = 0; i < j->program->item_count; i++) {
-        j->ordinal[i] = (uint32_t)j->count[slc_validate_lane(j, i)]++;
+        j->ordinal[i] = j->count[slc_validate_lane(j, i)]++;
         j->has_late |= j->program->items[i].late;
     }
 }
@@ -209,6 +211,7 @@ static sluice_status validate_program(const slc_job *job, const slc_buffer_index
                         .buffers = buffers,
                         .evaluate = evaluate,
                         .micro_batches = evaluate ? 1 : job->micro_batches,
+                        .lanes = SLC_LANE_CHANNELS + job->channel_count,
                         .where = evaluate ? "evaluation" : "step"};
     size_t count = (size_t)j.program->item_count + 1;
     sluice_status status;
@@ -216,12 +219,15 @@ static sluice_status validate_program(const slc_job *job, const slc_buffer_index
     j.ordinal = calloc(count, sizeof *j.ordinal);
     j.known[0] = calloc(count, sizeof **j.known);
     j.known[1] = calloc(count, sizeof **j.known);
-    if (j.slot_item && j.ordinal && j.known[0] && j.known[1]) {
+    const size_t messages = evaluate ? 0 : (size_t)job->channel_count * job->micro_batches;
+    j.message_item = messages ? calloc(messages, sizeof *j.message_item) : NULL;
+    if (j.slot_item && j.ordinal && j.known[0] && j.known[1] && (j.message_item || !messages)) {
         number_items(&j);
         status = check_program(&j);
     } else {
         status = slc_error(SLUICE_ERR_MEMORY, "validator");
     }
+    free(j.message_item);
     free(j.known[1]);
     free(j.known[0]);
     free(j.ordinal);
@@ -268,6 +274,9 @@ static sluice_status check_choices(const slc_job *job, const slc_plan *plan)
 static sluice_status check_stage_slots(const slc_job *job)
 {
     const uint32_t per_pass = slc_job_slots(job), total = per_pass * job->micro_batches;
+    if (job->channel_count > SLC_STAGE_CHANNELS_MAX)
+        return slc_error(SLUICE_ERR_FORMAT, "invalid job: %u channels of a stage, at most %d can be",
+                         job->channel_count, SLC_STAGE_CHANNELS_MAX);
     uint32_t *next = job->stage_slots ? calloc((size_t)per_pass + job->micro_batches + 1, sizeof *next) : NULL;
     if (!job->stage_slots) return SLUICE_OK;
     if (!next) return slc_error(SLUICE_ERR_MEMORY, "validator");
