@@ -41,6 +41,19 @@ names_are_kept() {
     check 'labels that weights do not have are refused' 2 $?
 }
 
+files_are_classes() {
+    mkdir texts
+    seq 1 400 >texts/numbers.txt
+    head -60 reviews.jsonl | cut -c 10-50 >texts/words.txt
+    train --model bert --size nano --head classes --data texts --data-type text --steps 1 --context 16 --eval-batches 0 \
+        --save-weights of_files
+    check 'files are classes' 0 $code
+    check 'and name them' numbers.txt,words.txt "$(python3 -c '
+import json
+names = json.load(open("of_files/config.json"))["id2label"]
+print(names["0"] + "," + names["1"])')"
+}
+
 epochs_are_steps() {
     head -40 reviews.jsonl >forty.jsonl
     train --size nano --data forty.jsonl --sequences documents --epochs 1.5 --batch 4 --context 32 --json run.json \
@@ -82,6 +95,7 @@ print(data["train"], data["held_out"])')"
 
 the_page
 names_are_kept
+files_are_classes
 epochs_are_steps
 different_files_are_found
 tokens_without_a_header

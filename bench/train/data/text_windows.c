@@ -1,6 +1,7 @@
 /* Text as windows: consecutive tokens from drawn places, of files, or of records that are joined to one text. Masks are
  * those of masks.c. data_test.c covers this file. */
 #include "bench/cli/path_hints.h"
+#include "bench/train/data/class_names.h"
 #include "bench/train/data/data_parts.h"
 #include "bench/train/options/options.h"
 #include "lib/base/hash/fnv.h"
@@ -164,6 +165,31 @@ static sluice_status find_files(text_data *d, sluice_model_config *model)
         "--data: %zu of %zu files have fewer than the %llu tokens that a class needs with this --context, and are left "
         "out; the first is %s; the classes are the other %u, in their order",
         files - d->file_count, files, least, first_short, d->file_count);
+}
+
+static const char *last_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* A class is called as its file, by its whole path where two files have one name. */
+static sluice_status save_classes(const slc_training_data *base, const char *folder)
+{
+    const text_data *d = (const text_data *)base;
+    const char **names = calloc(d->file_count + 1, sizeof *names);
+    slc_text_range file;
+    bool alike = false;
+    uint32_t count = 0;
+    if (!names) return slc_error(SLUICE_ERR_MEMORY, "names of classes");
+    for (size_t i = 0; slc_text_file(d->text, i, &file) && count < d->file_count; i++)
+        if (file.first == d->files[count].first) names[count++] = slc_text_path(d->text, i);
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < i; k++) alike |= !strcmp(last_name(names[i]), last_name(names[k]));
+    for (uint32_t i = 0; i < count && !alike; i++) names[i] = last_name(names[i]);
+    sluice_status status = count ? slc_class_names_write(folder, names, count) : SLUICE_OK;
+    free(names);
+    return status;
 }
 
 /* ---- The tokens of a text ---- */
@@ -351,6 +377,7 @@ static sluice_status begin_text(text_data *d, const sluice_model_config *model)
     d->base.content = hash_text;
     d->base.take = classes ? take_labelled : masks ? take_masked_tokens : take_next_tokens;
     d->base.passes = passes_of_text;
+    if (classes) d->base.save = save_classes;
     if (masks && !classes) d->base.targets = count_masked_tokens;
     d->inputs = malloc(count * sizeof *d->inputs);
     d->targets = malloc(count * sizeof *d->targets);
