@@ -50,7 +50,7 @@ def plan(path, *words):
     with open(path + ".plan", encoding="utf-8") as file:
         made = json.load(file)
     return {"step_s": made["forecast"]["step_s"], "exposed_s": made["forecast"]["exposed_s"],
-            "table": made["strategies"][TABLE], "bytes": int(re.search(r"^peak .*\((\d+) bytes\)", text, re.M)[1])}
+            "table": made["strategies"][TABLE], "bytes": int(re.search(r"^memory .*\((\d+) bytes\)", text, re.M)[1])}
 
 
 def least_bytes(path):
