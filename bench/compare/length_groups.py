@@ -4,9 +4,10 @@ order.
 
     length_groups.py [--sluice PATH] [--steps N] [--seeds N] [--size NAME] [--json FILE]
 
-Documents are words of the system's licences, from drawn places, of a median of a fifth of the context (each byte a token),
-cut at the context; 8 a step, GPT-2 of --size (mini, or nano). For each seed one run with --length-groups 50 and one with 1: the share of
-padding, real tokens a second (from the sum of step times), and the loss on held-out documents after --steps (2000)."""
+Documents are words of the system's licences, from drawn places, of a median of a fifth of the context (each byte a
+token), cut at the context; 8 a step, GPT-2 of --size (mini, or nano). For each seed one run with --length-groups 50 and one
+with 1: the share of padding, real tokens a second (from the sum of step times), and the loss on held-out documents after
+--steps (2000)."""
 import argparse
 import json
 import math
@@ -33,8 +34,8 @@ def write_documents(path, median):
 
 def train(args, data, folder, seed, group):
     out = folder / "run.json"
-    command = [args.sluice, "train", "--size", args.size, "--context", str(CONTEXTS[args.size]), "--data", data, "--sequences",
-               "documents", "--length-groups", str(group), "--batch", str(BATCH), "--steps", str(args.steps), "--seed",
+    command = [args.sluice, "train", "--size", args.size, "--context", str(CONTEXTS[args.size]), "--data", data,
+               "--sequences", "documents", "--length-groups", str(group), "--batch", str(BATCH), "--steps", str(args.steps), "--seed",
                str(seed), "--eval-batches", "100", "--schedule", "one_ahead", "--json", out]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode:
