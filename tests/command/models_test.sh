@@ -82,7 +82,7 @@ saved_weights_load() {
     train --steps 4 "${letters[@]}" --lr 0.0001
     goes_on=$(loss_of_step 4)
     train --steps 3 "${letters[@]}" --lr 0.0001 --save-weights "$work/weights"
-    check 'both files' 'config.json model.safetensors' "$(cd "$work/weights" && echo *)"
+    check 'both files' 'config.json model.safetensors sluice.json' "$(cd "$work/weights" && echo *)"
     trained=$(hash_of_run)
     check 'the steps do something' yes "$([ "$(loss_of_step 3)" != "$goes_on" ] && echo yes)"
     train --steps 1 "${letters[@]}" --weights "$work/weights" --lr 0
