@@ -51,7 +51,7 @@ sluice_status slc_saved_weights_check(const slc_training_options *o)
                                           "pytorch_model.bin.index.json", "config.json"};
     const char *folder = o->save_weights;
     if (!folder) return SLUICE_OK;
-    sluice_status status = slc_error_context(slc_make_writable_folder(folder), "--save-weights");
+    sluice_status status = slc_error_context(slc_make_writable_folder(folder), "--save-weights %s", folder);
     if (status || o->overwrite || has(folder, mark)) return status;
     for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
         if (has(folder, weights[i]))

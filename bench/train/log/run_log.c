@@ -10,6 +10,7 @@
 #include "lib/base/file/json_file.h"
 #include "lib/base/file/make_folder.h"
 #include "lib/base/file/path_error.h"
+#include "lib/base/log.h"
 #include "lib/base/status.h"
 
 #include <dirent.h>
@@ -204,7 +205,7 @@ static void put(slc_training_log *log, file_index file, const void *piece, size_
 {
     slc_growing_file *to = &log->files[file];
     if (!slc_growing_file_put(to, piece, bytes))
-        fprintf(stderr, "sluice train: cannot write %s: %s; the run goes on\n", to->path, strerror(to->why));
+        slc_log(SLC_LOG_WARN, "cannot write %s: %s; the run goes on", to->path, strerror(to->why));
 }
 
 static void begin_events(slc_training_log *log, uint64_t steps_before)
