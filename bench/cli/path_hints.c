@@ -21,6 +21,8 @@ static bool has(const char *folder, const char *name)
 static bool begins_with(const char *path, const char *text)
 {
     char head[64] = "";
+    struct stat facts;
+    if (stat(path, &facts) || !S_ISREG(facts.st_mode)) return false; /* a pipe would be waited for */
     FILE *file = fopen(path, "re");
     const size_t count = file ? fread(head, 1, sizeof head - 1, file) : 0;
     if (file) fclose(file);

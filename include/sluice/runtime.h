@@ -462,6 +462,7 @@ SLUICE_API sluice_status sluice_recompute_end(sluice_layer *layer);
 SLUICE_API sluice_status sluice_backward_begin(sluice_layer *layer);
 SLUICE_API sluice_status sluice_backward_end(sluice_layer *layer);
 
+/* What a task is. */
 typedef enum {
     SLUICE_TASK_FORWARD,
     SLUICE_TASK_RECOMPUTE,
