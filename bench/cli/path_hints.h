@@ -1,5 +1,5 @@
-/* What a path is that cannot be what it was given for, and what to do about it: names and files that people have from
- * other programs. One thread. */
+/* Error lines for paths that name something other than the option needs, as a model's name on a hub or a file of
+ * another program: the line says what the path is and what to do. One thread. */
 #pragma once
 
 #include <sluice/status.h>
@@ -10,8 +10,8 @@
  */
 sluice_status slc_hint_weights(sluice_status status, const char *path);
 
-/* The same for a tokenizer (vocab.json with merges.txt, vocab.txt, a model of SentencePiece). */
+/* slc_hint_weights for a tokenizer: knows vocab.json with merges.txt, vocab.txt, and a model of SentencePiece. */
 sluice_status slc_hint_tokenizer(sluice_status status, const char *path);
 
-/* The same for a checkpoint to go on from (a folder with weights). */
+/* slc_hint_weights for a checkpoint that training is to go on from: knows a folder with weights. */
 sluice_status slc_hint_checkpoint(sluice_status status, const char *path);

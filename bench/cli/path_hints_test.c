@@ -1,4 +1,5 @@
-/* What people give by habit is answered with what to do; what is not known keeps its own error. */
+/* Paths that users of other programs give by habit get an error that says what to do; any other path keeps the error
+ * that it had. */
 #include "tests/support/base/folder.h"
 
 #include "bench/cli/path_hints.h"

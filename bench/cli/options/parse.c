@@ -151,7 +151,8 @@ static bool same_name(const char *word, size_t length, const char *name)
     return !name[length];
 }
 
-/* What says here what this word says elsewhere; NULL: nothing, or the command has no such option. */
+/* Returns the advice for an option whose name users know from other programs, as --learning-rate: the command's own
+ * option that does the same. NULL if the word is no such name, or if the command lacks that option. */
 static const char *find_habit(const struct argp *parser, const char *word, size_t length)
 {
     for (size_t i = 0; i < sizeof by_habit / sizeof *by_habit; i++) {

@@ -1,5 +1,6 @@
-/* What was written is synced without anybody asking again, and a disk that fails is told at the end. fdatasync is this
- * test's own: it notes how long the file was, which is what a machine that then loses its power still has. */
+/* Bytes that were written to a file are synced in the background, and an error of the disk is reported at the end.
+ * This test replaces fdatasync by a function that notes how long the file was at that moment: after a loss of power the
+ * machine would still have those bytes. */
 #include "bench/cli/output/disk_sync.h"
 #include "bench/cli/output/growing_file.h"
 #include "tests/support/base/folder.h"

@@ -38,7 +38,8 @@ static void pieces_are_there_at_once(void **state)
     holds("new", "one\ntwo\n");
 }
 
-/* What is not kept goes with the first piece, and not before it: a run that begins nothing leaves the file. */
+/* A file that goes on loses the lines that are not kept when the first new piece is written, and not when it is opened:
+ * a run that writes nothing leaves the file as it was. */
 static void a_file_that_goes_on(void **state)
 {
     (void)state;
