@@ -33,7 +33,7 @@ except ImportError as missing:
 
 LICENCES = pathlib.Path("/usr/share/common-licenses")
 LIMIT, CONTEXT, BATCH, RATE = 1e-5, 64, 8, 1e-3
-# What --chat-template chatml writes, with marks around what the assistant says.
+# The template that --chat-template chatml has, with marks around what the assistant says.
 CHATML = ("{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n'}}{% if message['role'] == 'assistant' "
           "%}{% generation %}{{ message['content'] + '<|im_end|>' }}{% endgeneration %}{% else %}{{ message['content'] + "
           "'<|im_end|>' }}{% endif %}{{ '\n' }}{% endfor %}")

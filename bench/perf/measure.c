@@ -617,7 +617,8 @@ static sluice_status compare_iterations(const slc_perf *perf, slc_perf_row *row)
     return status;
 }
 
-/* What a GPU's first operation of a size launches or makes may wait for all that is under way, so nothing else is. */
+/* A GPU's first operation of a size launches and makes things that may wait for all that is under way, so nothing else
+ * is under way here. */
 static sluice_status run_first(slc_perf *perf, const slc_op *op)
 {
     slc_op first = *op;

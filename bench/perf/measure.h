@@ -27,7 +27,7 @@ typedef struct {
 } slc_perf_config;
 
 typedef struct {
-    /* Of the whole buffer, as slc_perf_size rounds them; 0, not on a GPU: ranks meet, and no data moves. */
+    /* The whole buffer's, as slc_perf_size rounds them; 0, not on a GPU: ranks meet, and no data moves. */
     uint64_t bytes;
     /* Elements that a rank gives (gather) or gets (reduce_scatter, send_receive); all elements for the others. */
     uint64_t count;

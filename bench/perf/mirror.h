@@ -1,5 +1,5 @@
-/* What the host sees of a buffer that operations work on: the buffer itself, or where it lies in a GPU's memory, an
- * array of the host's that is copied there and back. */
+/* A mirror is a buffer that operations work on, as the host sees it: the buffer itself, or, if it lies in a GPU's
+ * memory, an array of the host's that is copied there and back. */
 #pragma once
 
 #include "lib/device/device.h"

@@ -20,6 +20,7 @@ void slc_perf_ring_close(slc_perf_ring *ring); /* local; does nothing to a zeroe
 sluice_status slc_perf_ring_turn(slc_perf_ring *ring, const void *src, void *dst, uint64_t bytes,
                                  sluice_status (*end)(void *context), void *context);
 
-/* Whether the first `turns` turns are over at this rank; and waits for that. Local. */
+/* slc_perf_ring_is_over says whether the first `turns` turns are over at this rank; slc_perf_ring_wait waits for that.
+ * Local. */
 bool slc_perf_ring_is_over(const slc_perf_ring *ring, uint32_t turns);
 sluice_status slc_perf_ring_wait(slc_perf_ring *ring, uint32_t turns);

@@ -1,4 +1,4 @@
-/* What a user came for stands first; the planner's words and the kinds of memory follow on request.
+/* The result that a user waits for stands first; the planner's words and the kinds of memory follow on request.
  * tests/command/train_test.sh covers this file. */
 #include "bench/train/ending.h"
 

@@ -96,7 +96,7 @@ static sluice_status show_tokenising(uint64_t done, uint64_t bytes, void *contex
     return SLUICE_OK;
 }
 
-/* The same for the records of a large file. */
+/* The records of a large file take a while likewise. */
 static sluice_status show_indexing(uint64_t done, uint64_t bytes, void *context)
 {
     training *t = context;

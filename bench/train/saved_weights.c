@@ -198,7 +198,7 @@ static sluice_status wait_for_room(const slc_saved_weights *s, int stops_before,
     return SLUICE_OK;
 }
 
-/* What became of a save on all ranks. */
+/* The outcome of a save on all ranks. */
 typedef struct {
     bool failed, full; /* a rank could not write; rank 0's disk has no room, so that waiting may help */
 } save_outcome;

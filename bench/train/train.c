@@ -114,7 +114,7 @@ static void release_sigpipe(const sigset_t *before)
     pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
-/* What run.json says, besides the options, of a run that begins. */
+/* Returns the content of run.json for a run that begins, without the options. */
 static json_t *about_run(const output *out, const sluice_runtime *rt, const slc_training_result *so_far)
 {
     const sluice_world *world = sluice_runtime_world(rt);
@@ -300,7 +300,7 @@ static int start_ranks(uint64_t ranks, char *const *args)
     return slc_launch_self((int)ranks, "train", args, NULL, &exit_code) ? slc_fail(command) : exit_code;
 }
 
-/* What the first lines of the data say is told before ranks start. */
+/* Mistakes in the first lines of the data are told before ranks start. */
 static sluice_status look_at_data(const slc_training_options *options)
 {
     sluice_model_config model = SLUICE_INIT(sluice_model_config);

@@ -47,7 +47,7 @@ DATA_MISTAKES = [
     ("S train --epochs 2 --steps 5", 2, ["--epochs 2", "--steps 5", "one of them"]),
     ("S train --epochs -1", 2, ["--epochs -1", "from 0"]),
     ("S train --epochs 1 --optimizer onebit_adam", 2, ["--epochs", "--freeze-step"]),
-    # What is no text
+    # Files that are no text
     ("S train --data list.json", 2, ["--data", "one list of records", "jq -c '.[]'"]),
     ("S train -n 3 --data list.json", 2, ["one list of records", "jq -c '.[]'"]),
     ("S train --data pretty.json", 2, ["over several lines", "jq -c"]),

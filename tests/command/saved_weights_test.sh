@@ -43,7 +43,7 @@ folders() {
     check 'a run that keeps nothing says so' 1 "$(grep -c '^weights are not kept' "$work/out")"
 }
 
-# What the folder of --weights says is kept, and what the run does otherwise is said.
+# The settings of the folder of --weights are kept, and a line says where the run differs from them.
 goes_along() {
     cp -r "$work/deep/er/model" "$work/base"
     rm "$work/base/sluice.json"

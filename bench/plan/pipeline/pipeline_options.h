@@ -62,8 +62,8 @@ sluice_status slc_pipeline_option(void *options, const slc_option *row, char *te
 /* Refuses options that say nothing without --pipeline. Errors: ARGUMENT. */
 sluice_status slc_pipeline_options_check(const slc_pipeline_options *options);
 
-/* What the options ask for: the stages' replicas are set in the profile, whose world was all ranks. `first_layer` has
- * room for all pieces; it is filled if the cuts are given. Errors: ARGUMENT (ranks that are no multiple of the stages,
- * cuts that are not layers in order; the error names what works), those of reading a file. */
+/* Makes a request of the options. The stages' replicas are set in the profile, whose world was all ranks.
+ * `first_layer` has room for all pieces; it is filled if the cuts are given. Errors: ARGUMENT (ranks that are no
+ * multiple of the stages, cuts that are not layers in order; the error names what works), those of reading a file. */
 sluice_status slc_pipeline_options_apply(const slc_pipeline_options *options, slc_profile *profile,
                                          uint32_t *first_layer, slc_pipeline_request *out);

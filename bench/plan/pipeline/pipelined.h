@@ -6,8 +6,8 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* What a step is made of, in seconds: simulated without messages and what stages do for themselves, with messages, with
- * all. */
+/* The parts of a step, in seconds. They come from three simulations: one without messages and without the stages' own
+ * operations, one with messages, one with all. */
 typedef struct {
     double slowest_s;    /* the tasks of the stage that computes most */
     double filling_s;    /* beyond that, the stages wait for each other */

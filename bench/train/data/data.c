@@ -49,7 +49,8 @@ static void begin_data(const slc_training_options *o, const sluice_model_config 
     base->facts.held_out = UINT64_MAX;
 }
 
-/* Is a conversation, a label, a pair or a text the example of a sequence of its own? Text alone is joined. */
+/* Returns whether each record (a conversation, a label, a pair or a text) is a sequence of its own. Text alone is
+ * joined. */
 static bool takes_documents(const slc_training_options *o, const sluice_model_config *model, const slc_records *records)
 {
     if (strcmp(o->sequences, "auto")) return !strcmp(o->sequences, "documents");

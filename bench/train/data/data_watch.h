@@ -1,4 +1,4 @@
-/* What an opening of data is told and tells. */
+/* A watch goes along while data are opened: it says how many ranks there are, and is told how far the reading is. */
 #pragma once
 
 #include <sluice/status.h>

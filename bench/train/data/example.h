@@ -15,7 +15,7 @@
 #include "lib/data/chat.h"
 #include "lib/data/records/classes.h"
 
-/* What all examples of a run share. */
+/* The tokenizer, the template and the limits that all examples of a run share. */
 typedef struct {
     const slc_tokenizer *tokenizer; /* NULL: bytes */
     slc_training_words words;

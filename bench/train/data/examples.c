@@ -477,7 +477,8 @@ static sluice_status make_room(const slc_training_options *o, const slc_training
     return slc_error(SLUICE_ERR_MEMORY, "a batch of %u examples", base->batch);
 }
 
-/* What turns records into examples: classes, template, cutting. Ranks and runs that go on compare it. */
+/* Hashes the settings that turn records into examples: classes, template, cutting. Ranks compare the hash, and so do
+ * runs that go on. */
 static uint64_t hash_reading(const example_data *d)
 {
     const uint32_t numbers[] = {d->labelled, d->kind.pairs, d->skips, d->evaluation != NULL};

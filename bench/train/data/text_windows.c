@@ -52,7 +52,7 @@ static sluice_status hash_text(const slc_training_data *base, uint64_t *hash)
 
 /* ---- Windows of a text ---- */
 
-/* Where the text of window `b` of a batch begins. */
+/* Returns the place where the text of window `b` of a batch begins. */
 static int32_t *window(const text_data *d, int32_t *tokens, uint32_t b)
 {
     return tokens + (size_t)b * d->base.length + d->words.framed;
@@ -220,7 +220,7 @@ static void describe_text(text_data *d, const char *tokenizer, const char *own_p
 
 /* ---- Opening ---- */
 
-/* What all of the texts of a run are read with. */
+/* The options, the watch and the words with which all texts of a run are read. */
 typedef struct {
     const slc_training_options *options;
     const slc_training_data_watch *watch;

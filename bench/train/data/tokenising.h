@@ -12,5 +12,5 @@ typedef struct {
 /* Begun as {0}. `done` of `bytes` are tokens now. Nothing is shown of a text that takes less than two seconds; the line
  * is rewritten in place on a terminal, else printed every few seconds, and ends with the text. */
 void slc_training_tokenising_show(slc_training_tokenising *progress, uint64_t done, uint64_t bytes);
-/* The same while the records of a large file are looked for. */
+/* Shows the line likewise while the records of a large file are looked for. */
 void slc_training_indexing_show(slc_training_tokenising *progress, uint64_t done, uint64_t bytes);

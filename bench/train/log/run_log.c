@@ -49,7 +49,7 @@ static sluice_status join(char out[PATH_MAX], const char *folder, const char *na
     return slc_error(SLUICE_ERR_ARGUMENT, "--log %s: the path is too long", folder);
 }
 
-/* Does the file have a step's line? */
+/* A log's file with any content has steps. */
 static bool has_steps(const char *path)
 {
     struct stat info;
@@ -147,7 +147,7 @@ static void remove_events(const char *folder)
     if (entries) closedir(entries);
 }
 
-/* What run.json said before goes along, so that the first start of a run is known at its end. */
+/* The earlier run.json goes along, so that the first start of a run is known at its end. */
 static void keep_earlier(json_t *run, const char *path)
 {
     char *text = NULL;

@@ -1,5 +1,5 @@
-/* What a run leaves behind while it goes on: --log DIR with metrics.jsonl, metrics.csv, TensorBoard's event file,
- * run.json and options.json, and the table of --csv. A step's lines are in the files when slc_training_log_step
+/* A log is the files that a run writes while it goes on: --log DIR with metrics.jsonl, metrics.csv, TensorBoard's event
+ * file, run.json and options.json, and the table of --csv. A step's lines are in the files when slc_training_log_step
  * returns, and on the disk within SLC_TRAINING_LOG_SYNC_S seconds and the time that the disk takes. Rank 0 alone has a
  * log; one thread uses it. */
 #pragma once
@@ -14,8 +14,9 @@
 
 typedef struct slc_training_log slc_training_log;
 
-/* May there be a log in the folder of --log? It makes the folder, with those that it lies in. Errors: ARGUMENT (the
- * folder has the log of another run, and neither --resume, --go-on nor --overwrite was given), PATH, IO. */
+/* Checks that there may be a log in the folder of --log. It makes the folder, with those that it lies in. Errors:
+ * ARGUMENT (the folder has the log of another run, and neither --resume, --go-on nor --overwrite was given), PATH, IO.
+ */
 sluice_status slc_training_log_check(const slc_training_options *options);
 
 /* Opens the files that the options ask for, and changes none. Errors: as above, MEMORY, SYSTEM. */

@@ -7,7 +7,7 @@
 
 enum { SLC_TRAINING_LINE_BYTES = 1024 };
 
-/* What a line tells besides the step itself. */
+/* The times that a line tells besides the step's own. */
 typedef struct {
     double time_s;    /* seconds since 1970, when the step ended */
     double elapsed_s; /* of the steps of this run so far */
@@ -20,7 +20,7 @@ extern const char slc_training_csv_head[]; /* the first line of the CSV, with it
 size_t slc_training_json_line(const slc_training_step *step, const slc_training_line_times *times, char *out);
 size_t slc_training_csv_line(const slc_training_step *step, const slc_training_line_times *times, char *out);
 
-/* The same of an evaluation behind the last step: its number, and the evaluation. */
+/* The lines of an evaluation after the last step have the step's number and the evaluation. */
 size_t slc_training_json_end_line(const slc_training_step *step, double time_s, char *out);
 size_t slc_training_csv_end_line(const slc_training_step *step, double time_s, char *out);
 

@@ -1,5 +1,5 @@
-/* What options of training may be chosen from, and their help, made from the tables of schedulers, optimizers and
- * families. Any thread. */
+/* The lists from which options of training are chosen, and their help, are made from the tables of schedulers,
+ * optimizers and families. Any thread. */
 #pragma once
 
 typedef struct {

@@ -55,8 +55,8 @@ typedef enum {
  * numbers and the schedule's horizon in place of what was left open. Keys are the options'
  * names, in a report with underscores. Returns 0, or -1: no memory, no object, or a text that is no UTF-8. */
 int slc_training_options_json(const slc_training_options *options, unsigned uses, json_t *settings);
-/* What was typed, or read by --config, as an object that --config reads; without --config and --overwrite. NULL without
- * memory. */
+/* Returns the options that were typed or read by --config, without --config and --overwrite, as an object that --config
+ * reads. NULL without memory. */
 json_t *slc_training_options_given_json(const slc_training_options *options);
 bool slc_training_option_must_equal(const char *name); /* EQUAL; false for a name that is no option */
 
@@ -64,8 +64,8 @@ bool slc_training_option_must_equal(const char *name); /* EQUAL; false for a nam
  * NULL: bytes are tokens. */
 const char *slc_training_tokenizer(const slc_training_options *options);
 
-/* Of options that have passed the check: are the model's losses of tokens of text, so that their exponential is a
- * perplexity? */
+/* Returns whether the model's losses are of tokens of text, so that their exponential is a perplexity. The options have
+ * passed the check. */
 bool slc_training_speaks(const slc_training_options *options);
 
 /* Checks all that can be known without a runtime: unknown names, texts that are no sizes, a context that is too long.
