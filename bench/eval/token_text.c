@@ -7,8 +7,8 @@
 #include "lib/base/file/json_file.h"
 #include "lib/base/status.h"
 #include "lib/base/text/python_json.h"
-#include "lib/data/special_tokens.h"
-#include "lib/data/tokenizer_files.h"
+#include "lib/data/tokenizer_files/special_tokens.h"
+#include "lib/data/tokenizer_files/tokenizer_files.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/base/text/python_json.h"
-#include "lib/data/tokenizer_files.h"
+#include "lib/data/tokenizer_files/tokenizer_files.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -3,7 +3,7 @@
 
 #include "lib/base/file/json_file.h"
 #include "lib/base/status.h"
-#include "lib/data/tokenizer_files_parts.h"
+#include "lib/data/tokenizer_files/tokenizer_files_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -95,7 +95,7 @@ ROOMS = {
         "shim/measure": ["record", "shim", "shim/library"],
         "shim/transforms": ["record", "shim", "shim/library"],
     },
-    "lib/data": {"images": [], "records": []},
+    "lib/data": {"images": [], "records": [], "tokenizer_files": []},
     "lib/tokenizer": {"unicode": [], "read": ["unicode"]},
     "lib/model": {"layers": [], "weights": []},
     "lib/optim": {"onebit": []},

@@ -10,7 +10,7 @@
 #include "lib/base/integer.h"
 #include "lib/base/numbers/permutation.h"
 #include "lib/base/status.h"
-#include "lib/data/tokenizer_files.h"
+#include "lib/data/tokenizer_files/tokenizer_files.h"
 #include "lib/weights/family.h"
 
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "lib/base/hash/fnv.h"
 #include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
-#include "lib/data/tokenizer_files.h"
+#include "lib/data/tokenizer_files/tokenizer_files.h"
 #include "lib/weights/family.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "bench/train/options/training_options.h"
-#include "lib/data/special_tokens.h"
+#include "lib/data/tokenizer_files/special_tokens.h"
 
 typedef struct {
     slc_special_tokens special;

@@ -2,8 +2,8 @@
  * other programs from their own defaults. Files that say different things are told of. */
 #include "tests/support/base/folder.h"
 
-#include "lib/data/special_tokens.h"
-#include "lib/data/tokenizer_files.h"
+#include "lib/data/tokenizer_files/special_tokens.h"
+#include "lib/data/tokenizer_files/tokenizer_files.h"
 
 #include <jansson.h>
 #include <limits.h>

@@ -1,8 +1,8 @@
 /* Special tokens by their names in Hugging Face's files: a text, or an object with "content". */
-#include "lib/data/special_tokens.h"
+#include "lib/data/tokenizer_files/special_tokens.h"
 
 #include "lib/base/status.h"
-#include "lib/data/tokenizer_files_parts.h"
+#include "lib/data/tokenizer_files/tokenizer_files_parts.h"
 
 #include <stddef.h>
 

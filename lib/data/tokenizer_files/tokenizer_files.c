@@ -2,12 +2,12 @@
  * prepares a text as that file says, or by the class's defaults, whatever tokenizer.json says; PreTrainedTokenizerFast
  * takes tokenizer.json as it is, but for add_prefix_space. Without tokenizer_config.json the model's family chooses a
  * class. */
-#include "lib/data/tokenizer_files.h"
+#include "lib/data/tokenizer_files/tokenizer_files.h"
 
 #include "lib/base/file/json_file.h"
 #include "lib/base/status.h"
-#include "lib/data/special_tokens.h"
-#include "lib/data/tokenizer_files_parts.h"
+#include "lib/data/tokenizer_files/special_tokens.h"
+#include "lib/data/tokenizer_files/tokenizer_files_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

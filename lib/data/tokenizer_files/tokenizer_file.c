@@ -1,7 +1,7 @@
 /* Finds and reads the files that lie beside a tokenizer. tokenizer_files_test.c covers this file. */
 #include "lib/base/file/json_file.h"
 #include "lib/base/status.h"
-#include "lib/data/tokenizer_files_parts.h"
+#include "lib/data/tokenizer_files/tokenizer_files_parts.h"
 
 #include <stdbool.h>
 #include <stdio.h>

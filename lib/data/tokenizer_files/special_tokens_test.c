@@ -1,7 +1,7 @@
 /* Special tokens are those that the files next to tokenizer.json name, else those with the usual names. */
 #include "tests/support/base/folder.h"
 
-#include "lib/data/special_tokens.h"
+#include "lib/data/tokenizer_files/special_tokens.h"
 
 #include <limits.h>
 #include <stdio.h>
