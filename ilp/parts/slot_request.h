@@ -2,9 +2,9 @@
  * meaning). */
 #pragma once
 
-#include "lib/plan/cancel.h"
+#include "lib/plan/effort/cancel.h"
 #include "lib/plan/times.h"
-#include "lib/plan/work.h"
+#include "lib/plan/effort/work.h"
 
 /* UPDATE is in no answer: only where bounds are worked out do updates have places of their own. */
 typedef enum {

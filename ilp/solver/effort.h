@@ -1,9 +1,9 @@
-/* The solver's work, counted as lib/plan/work.h says: how much of it an effort allows, and what was done. Private to
- * ilp. */
+/* The solver's work, counted as lib/plan/effort/work.h says: how much of it an effort allows, and what was done.
+ * Private to ilp. */
 #pragma once
 
-#include "lib/plan/cancel.h"
-#include "lib/plan/work.h"
+#include "lib/plan/effort/cancel.h"
+#include "lib/plan/effort/work.h"
 
 #include <glpk.h>
 

@@ -79,7 +79,7 @@ typedef struct {
     double bound_s;         /* lower bound of the step of any valid plan within the budget; 0: not known */
     const char *why;        /* which member of the joint search made the plan; NULL: not known */
     double searched_s;      /* how long the planner searched for the plan; 0: not known */
-    double effort_s;        /* nominal seconds of work (work.h) that it spent; 0: not known */
+    double effort_s;        /* nominal seconds of work (effort/work.h) that it spent; 0: not known */
     slc_planning_end ended; /* why it ended */
     slc_plan_distance distance;
 } slc_plan_forecast;

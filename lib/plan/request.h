@@ -1,7 +1,7 @@
 /* How the engine asks for a plan and for the units to fuse. It knows no scheduler; the umbrella hands it functions. */
 #pragma once
 
-#include "lib/plan/cancel.h"
+#include "lib/plan/effort/cancel.h"
 #include "lib/plan/profile.h"
 
 /* The schedule if none is named. It chooses strategies and order together: "ilp" where the build has a solver for its
@@ -22,7 +22,7 @@ typedef struct {
     const uint8_t *recompute; /* [L] 0 no, 1 yes, 2 the planner's choice; NULL: no layer recomputes */
     slc_updates updates;
     const slc_times *times; /* NULL: the planner estimates them from sizes */
-    double effort_s;        /* nominal seconds of work (work.h) of a schedule that searches; 0: its default */
+    double effort_s;        /* nominal seconds of work (effort/work.h) of a schedule that searches; 0: its default */
     double time_limit_s;    /* seconds after which it takes the best plan that it has; 0: none. Where that cuts, the
                                plan depends on the machine, and the answer says so */
     uint64_t steps_left;    /* steps that will run with the plan: planning ends when they cannot win back what it costs;

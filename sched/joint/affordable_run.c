@@ -3,7 +3,7 @@
 #include "sched/joint/affordable_run.h"
 
 #include "lib/plan/strategy_table.h"
-#include "lib/plan/work.h"
+#include "lib/plan/effort/work.h"
 
 #include <math.h>
 

@@ -2,10 +2,10 @@
  * functions below know which items each operation has to come after. */
 #pragma once
 
-#include "lib/plan/cancel.h"
+#include "lib/plan/effort/cancel.h"
 #include "lib/plan/roles.h"
 #include "lib/plan/times.h"
-#include "lib/plan/work.h"
+#include "lib/plan/effort/work.h"
 #include "sched/order/layer_users.h"
 
 #include <stddef.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lib/plan/times.h"
-#include "lib/plan/work.h"
+#include "lib/plan/effort/work.h"
 
 /* An operation opens when its waits are over (its memory is claimed then), starts when the link or the thread is free
  * for it, ends, and is over when it and all operations before it have ended (its memory is released then). An item of

@@ -100,7 +100,7 @@ ROOMS = {
     "lib/model": {"layers": [], "weights": []},
     "lib/optim": {"onebit": []},
     "lib/weights": {"families": [], "safetensors": []},
-    "lib/plan": {"json": [], "measured": [], "validate": []},
+    "lib/plan": {"effort": [], "json": [], "measured": [], "validate": []},
     "lib/comm": {
         "sockets": [],
         "join": ["sockets"],

@@ -1,5 +1,5 @@
 /* lib/plan/json/plan_json_test.c covers this file. */
-#include "lib/plan/cancel.h"
+#include "lib/plan/effort/cancel.h"
 
 #include "lib/base/status.h"
 

@@ -1,5 +1,5 @@
 /* Counting of work: prices, limits, the ceiling. */
-#include "lib/plan/work.h"
+#include "lib/plan/effort/work.h"
 
 #include <math.h>
 #include <setjmp.h>
