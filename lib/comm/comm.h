@@ -168,9 +168,9 @@ sluice_status slc_comm_choose(slc_comm *comm, const slc_device *device);
 sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratch, uint64_t scratch_bytes);
 bool slc_comm_is_attached(const slc_comm *comm);
 
-/* The same, where the ranks' segments may differ in size, as those of different stages of a pipeline do. Operations of
- * all ranks work where their buffers lie at the same offset on every rank; those of a group (groups.h), where they do
- * so on its members; transfers (channels.h), anywhere. */
+/* slc_comm_attach for segments that may differ in size between ranks, as those of different stages of a pipeline do.
+ * Operations of all ranks work where their buffers lie at the same offset on every rank; those of a group (groups.h),
+ * where they do so on its members; transfers (channels.h), anywhere. */
 sluice_status slc_comm_attach_apart(slc_comm *comm, slc_segment *segment, void *scratch, uint64_t scratch_bytes);
 
 /* Bytes of scratch that operations on base blocks of at most `block_bytes` need: 0 when every peer is reached directly,

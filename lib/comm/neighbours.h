@@ -110,7 +110,7 @@ void slc_neighbours_view_close(slc_neighbours *view);
 
 /* Wakes the neighbours whose threads sleep; to be called after raising a counter of this rank's page. */
 void slc_neighbours_ring(slc_neighbours *neighbours);
-/* The same for one neighbour. */
+/* Wakes one neighbour, as slc_neighbours_ring does all. */
 void slc_neighbours_ring_one(slc_neighbours *neighbours, int rank);
 /* Wakes this rank's own communication thread if it sleeps. Any thread. */
 void slc_neighbours_wake_own(slc_neighbours *neighbours);

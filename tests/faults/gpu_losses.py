@@ -87,7 +87,7 @@ class Hosts:
 
 
 class Rank:
-    """A process, and when it said what."""
+    """A process, and the lines that it wrote, each with its time."""
 
     def __init__(self, number, command, environment):
         self.number, self.lines = number, []
@@ -101,7 +101,7 @@ class Rank:
             self.lines.append((time.monotonic(), line.rstrip()))
 
     def pid(self):
-        """Of the rank itself, which `ip netns exec` becomes."""
+        """The process of the rank itself, which `ip netns exec` becomes."""
         return self.process.pid
 
     def has_loaded(self, library):
@@ -115,7 +115,7 @@ class Rank:
         return self.process.poll() is not None
 
     def named(self, victim, since):
-        """When it first said that rank, and whether it did; the words must not be part of a list of ranks."""
+        """The time when it first named that rank; None: it did not. The words must not be part of a list of ranks."""
         return next((when for when, line in list(self.lines) if when >= since and re.search(rf"\brank {victim}\b", line)),
                     None)
 
@@ -193,7 +193,7 @@ class Job:
 
 
 def measure_planning(options, work):
-    """How long ranks take from their joining to the first step."""
+    """Returns the seconds that ranks take from their joining to the first step."""
     job = Job(options, work, "planning", "killed", None)
     try:
         wait_until(job.is_joined, "joining")

@@ -1,4 +1,4 @@
-/* What a program does with its end of a channel: submission with its checks, and waiting. */
+/* The calls of a program at its end of a channel: submission with its checks, and waiting. */
 #include "lib/comm/channel/channel.h"
 
 #include "lib/base/status.h"

@@ -13,7 +13,7 @@ bool slc_channel_step(slc_channel *channel, uint64_t now_ns);
 /* When the next held-back completion is due; UINT64_MAX: none. */
 uint64_t slc_channel_due(const slc_channel *channel);
 
-/* Whether a transfer is submitted and not complete. */
+/* True if a transfer is submitted and not complete. */
 bool slc_channel_unfinished(const slc_channel *channel);
 
 /* Ends every wait for transfers, after a failure. */
@@ -22,6 +22,6 @@ void slc_channel_end_waits(slc_channel *channel);
 /* A number that changes as transfers go on. */
 uint64_t slc_channel_digest(const slc_channel *channel);
 
-/* Whether the program waits for a transfer; then *peer is the rank that is to come to it too, or -1 if the transfer has
+/* True if the program waits for a transfer; then *peer is the rank that is to come to it too, or -1 if the transfer has
  * not started or that rank is there, and *what the transfer's name. */
 bool slc_channel_waited_for(slc_channel *channel, int *peer, const char **what);

@@ -7,7 +7,7 @@
 
 enum { SLC_TRANSFERS = 1024, SLC_PIECES = 16 };
 
-/* By it a receiver says that it waits, and for what. */
+/* A token tells the sender that the receiver waits, and for what. */
 typedef struct {
     uint64_t bytes, label;
 } slc_token;

@@ -51,7 +51,7 @@ static bool is_offered(const slc_channel *channel, const slc_open_transfer *open
     return (int32_t)(offered - (open->index + 1)) >= 0;
 }
 
-/* Whether the sender's data may be read; then open->source is where it lies. */
+/* Looks for the sender's offer. True if its data may be read; open->source is then where it lies. */
 static bool find_offer(slc_channel *channel, slc_open_transfer *open)
 {
     const slc_segment *segment = &channel->comm->neighbours->peers[channel->peer].segment;
@@ -103,7 +103,7 @@ static bool take(slc_channel *channel, uint64_t now_ns)
     return true;
 }
 
-/* Whether the receiver has taken a transfer that this end offered. */
+/* True if the receiver has taken a transfer that this end offered. */
 static bool was_taken(const slc_channel *channel, const slc_open_transfer *open)
 {
     const uint32_t taken = atomic_load_explicit(&channel->there->taken, memory_order_acquire);

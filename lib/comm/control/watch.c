@@ -100,7 +100,7 @@ static bool calls_are_crossed(const slc_control *control)
     return false;
 }
 
-/* Whether one rank waits in a group or channel for another one, which waits for nothing itself. Others may bring that
+/* True if one rank waits in a group or channel for another one, which waits for nothing itself. Others may bring that
  * one on its way, so nothing is proved, and only time decides. */
 static bool waits_for_transfer(const slc_doing *doing, int rank, const slc_doing *other)
 {

@@ -215,7 +215,7 @@ static void test_transfers(void **state)
     in_neither(c, 2, SLC_ELSEWHERE, 31);
     doing_of(c, 2)->begun = 11;
     assert_int_equal(verdict(c, ""), SLUICE_OK);
-    /* Where all wait for each other, none is to blame alone. */
+    /* No rank is to blame alone if all wait for each other. */
     c = open_line();
     in_transfer(c, 0, 2, 31);
     assert_int_equal(verdict(c, "every rank waits and nothing moves"), SLUICE_ERR_MISMATCH);

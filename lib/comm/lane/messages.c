@@ -218,7 +218,6 @@ static bool is_sum(const slc_op *op)
     return op->kind == SLC_REDUCE_SCATTER || op->kind == SLC_ALL_REDUCE;
 }
 
-/* Contributions lie after the results in the same buffer. */
 /* Whether each owner's result goes to all ranks. */
 static bool sends_results(const slc_op *op)
 {

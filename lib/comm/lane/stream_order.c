@@ -52,7 +52,7 @@ static bool sums_in_one_call(const slc_op *op)
     return op->kind == SLC_ALL_REDUCE && (op->any_order || op->dtype == SLUICE_INT64);
 }
 
-/* Whether the transport's sums of parts are written where they belong. */
+/* True if the transport's sums of parts are written where they belong. */
 static bool sums_into_place(const slc_op *op)
 {
     return op->kind == SLC_REDUCE_SCATTER && op->any_order && !op->accumulate && slc_op_result(op) == op->dtype;

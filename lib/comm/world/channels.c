@@ -70,7 +70,7 @@ static sluice_status make_ends(sluice_world *world, const slc_channel_desc *desc
     return status;
 }
 
-/* Whether every rank can open its ends, and every end has its other one. */
+/* Checks that every rank can open its ends, and that every end has its other one. */
 static sluice_status agree(sluice_world *world, const slc_channel_desc *descs, uint32_t count, sluice_status own)
 {
     const size_t size = (size_t)world->config.size;

@@ -66,7 +66,7 @@ static bool is_on_its_way(sluice_world *world, const slc_open_message *message, 
     return slc_seconds(now_ns - watch->completed_ns) < bytes / (double)unseen_bytes_per_s;
 }
 
-/* What the program waits for in a group or channel. */
+/* The thing in a group or channel that the program waits for. */
 typedef struct {
     int missing; /* a rank that has not come to it; -1: not known */
     const char *what;

@@ -13,7 +13,7 @@
 
 /* A rank's part of the agreement. */
 typedef struct {
-    uint64_t digest; /* of the members and the number; 0: it is in no group */
+    uint64_t digest; /* of the members; 0: it is in no group */
     uint32_t count;  /* of members */
     uint32_t number;
     uint32_t messages; /* 1: it needs messages to reach some member */
@@ -102,8 +102,8 @@ static sluice_status refuse(const intent *all, int size, uint32_t number)
     return SLUICE_OK;
 }
 
-/* Whether every rank can make its group and members name each other; then *messages: some pair of this rank's members
- * needs messages. */
+/* Checks that every rank can make its group and that members name each other; *messages then says if some pair of this
+ * rank's members needs messages. */
 static sluice_status agree(sluice_world *world, const intent *mine, sluice_status own, bool *messages)
 {
     const int size = world->config.size;

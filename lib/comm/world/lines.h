@@ -15,7 +15,8 @@ void slc_lines_add_channel(slc_lines *lines, slc_channel *channel);
 void slc_lines_end_group(sluice_world *world, slc_group *group);
 void slc_lines_end_channel(sluice_world *world, slc_channel *channel);
 
-/* Whether this rank has an end of channel `number` open. Called by the thread that opens and closes. */
+/* True if this rank has an end of channel `number` open, or is in group `number`. Called by the thread that opens and
+ * closes. */
 bool slc_lines_has_channel(const slc_lines *lines, uint32_t number);
 bool slc_lines_has_group(const slc_lines *lines, uint32_t number);
 
@@ -31,7 +32,7 @@ void slc_lines_end_waits(slc_lines *lines);             /* after a failure */
 uint64_t slc_lines_digest(slc_lines *lines);            /* changes as operations and transfers go on */
 uint32_t slc_lines_submitted(slc_lines *lines);         /* changes as the program submits */
 
-/* Whether the program waits in a group or channel: *peer is then a rank that has not come to what it waits for (-1: not
+/* True if the program waits in a group or channel: *peer is then a rank that has not come to what it waits for (-1: not
  * known), and *what the name of that. */
 bool slc_lines_wait(slc_lines *lines, int *peer, const char **what);
 

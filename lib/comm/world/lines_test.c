@@ -30,7 +30,7 @@ typedef struct {
     int rounds;
 } test_case;
 
-/* Which ranks belong together, the same on every rank. */
+/* The groups and channels of all ranks, as every rank knows them. */
 typedef struct {
     int of[GROUPS][RANKS_MAX]; /* the part that a rank is in */
     slc_channel_desc channels[CHANNELS];

@@ -298,7 +298,7 @@ static uint64_t throttle_charge(void *argument, uint64_t sent, uint64_t received
     throttle *self = argument;
     occupy(self, &self->egress_ns, sent);
     occupy(self, &self->ingress_ns, received);
-    /* What goes one way does not wait for the other way's clock. */
+    /* Bytes that go one way do not wait for the other way's clock. */
     const uint64_t clock_ns = sent && !received   ? self->egress_ns
                               : received && !sent ? self->ingress_ns
                                                   : later(self->egress_ns, self->ingress_ns);

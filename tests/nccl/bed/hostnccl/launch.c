@@ -29,7 +29,7 @@ static bool brings_stream(const hostnccl_batch *batch, const hostnccl_operation 
 
 enum { NAME_BYTES = 128 };
 
-/* For messages. */
+/* Writes the name of the batch for messages, in NAME_BYTES. */
 static void name_batch(const hostnccl_batch *batch, char *name)
 {
     static const char *const kinds[] = {"",        "all-reduce", "reduce-scatter", "all-gather",

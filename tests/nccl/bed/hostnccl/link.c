@@ -1,5 +1,5 @@
-/* How long a link takes that moves bytes slowly. Whoever sleeps for it holds no lock and waits for no condition,
- * because those would tell the thread sanitizer that what has moved may be used before the operation has ended. */
+/* The time that a slow link takes. A thread that sleeps for it holds no lock and waits for no condition, because those
+ * would tell the thread sanitizer that bytes which have moved may be used before the operation has ended. */
 #include "tests/nccl/bed/hostnccl/comm.h"
 
 #include <time.h>
