@@ -414,7 +414,6 @@ sluice_status slc_neighbours_view(const slc_neighbours *neighbours, const int *m
                             .page_fd = -1,
                             .doorbell = neighbours->doorbell,
                             .listener = -1};
-    memcpy(out->key, neighbours->key, sizeof out->key);
     out->peers = calloc((size_t)count, sizeof *out->peers);
     out->list = calloc((size_t)count, sizeof *out->list);
     if (!out->peers || !out->list) return slc_error(SLUICE_ERR_MEMORY, "a group of %d ranks", count);
@@ -451,10 +450,7 @@ static void wake(slc_control_page *page, int doorbell)
 
 void slc_neighbours_ring(slc_neighbours *neighbours)
 {
-    for (int i = 0; i < neighbours->count; i++) {
-        slc_neighbour *peer = &neighbours->peers[neighbours->list[i]];
-        wake(peer->page, peer->doorbell);
-    }
+    for (int i = 0; i < neighbours->count; i++) slc_neighbours_ring_one(neighbours, neighbours->list[i]);
 }
 
 void slc_neighbours_ring_one(slc_neighbours *neighbours, int rank)
