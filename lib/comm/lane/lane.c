@@ -393,17 +393,14 @@ uint64_t slc_lane_due(const slc_comm *comm)
     return active->due_ns > comm->active.step_ns ? active->due_ns : UINT64_MAX;
 }
 
-static uint64_t mix(uint64_t digest, uint64_t value)
-{
-    return (digest ^ value) * 0x9e3779b97f4a7c15u;
-}
-
 uint64_t slc_lane_digest(const slc_comm *comm)
 {
-    uint64_t digest = mix(mix(mix(1, comm->active.taken), comm->active.first), comm->messages.done);
+    uint64_t digest =
+        slc_digest_add(slc_digest_add(slc_digest_add(1, comm->active.taken), comm->active.first), comm->messages.done);
     for (uint32_t i = comm->active.first; i != comm->active.taken; i++) {
         const slc_active_op *active = &comm->active.ops[i % SLC_ACTIVE];
-        digest = mix(mix(mix(digest, active->block), active->offset), (uint64_t)active->step);
+        digest = slc_digest_add(slc_digest_add(slc_digest_add(digest, active->block), active->offset),
+                                (uint64_t)active->step);
     }
     return digest;
 }

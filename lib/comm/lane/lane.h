@@ -12,6 +12,12 @@ void slc_lane_fini(slc_comm *comm);
 /* Does what can be done without waiting, with at most one chunk of copying or adding. True if anything was done. */
 bool slc_lane_step(slc_comm *comm, uint64_t now_ns);
 
+/* Adds a value to a digest, which begins as 1 and changes with every value and their order. */
+static inline uint64_t slc_digest_add(uint64_t digest, uint64_t value)
+{
+    return (digest ^ value) * 0x9e3779b97f4a7c15u;
+}
+
 /* A number that changes as operations go on. */
 uint64_t slc_lane_digest(const slc_comm *comm);
 

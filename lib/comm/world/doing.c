@@ -19,26 +19,21 @@ static const uint64_t unseen_bytes_per_s = 1000000;
 /* A message of a group or channel is taken to be of so many bytes. */
 static const uint64_t unseen_bytes = 1 << 20;
 
-static uint64_t mix(uint64_t digest, uint64_t value)
-{
-    return (digest ^ value) * 0x9e3779b97f4a7c15u;
-}
-
 /* A digest that changes with every call that the program makes. */
 static uint64_t digest_program(sluice_world *world, slc_place place)
 {
     slc_comm *comm = &world->comm;
-    uint64_t digest = mix(1, (uint64_t)place);
-    digest = mix(digest, atomic_load_explicit(&comm->program.calls, memory_order_relaxed));
-    digest = mix(digest, atomic_load_explicit(&comm->queue.submitted, memory_order_relaxed));
-    digest = mix(digest, slc_lines_submitted(&world->lines));
-    digest = mix(digest, atomic_load_explicit(&comm->queue.wanted, memory_order_relaxed));
-    return mix(digest, atomic_load_explicit(&world->collects_asked, memory_order_relaxed));
+    uint64_t digest = slc_digest_add(1, (uint64_t)place);
+    digest = slc_digest_add(digest, atomic_load_explicit(&comm->program.calls, memory_order_relaxed));
+    digest = slc_digest_add(digest, atomic_load_explicit(&comm->queue.submitted, memory_order_relaxed));
+    digest = slc_digest_add(digest, slc_lines_submitted(&world->lines));
+    digest = slc_digest_add(digest, atomic_load_explicit(&comm->queue.wanted, memory_order_relaxed));
+    return slc_digest_add(digest, atomic_load_explicit(&world->collects_asked, memory_order_relaxed));
 }
 
 static uint64_t digest_operations(sluice_world *world)
 {
-    return mix(slc_lane_digest(&world->comm), slc_lines_digest(&world->lines));
+    return slc_digest_add(slc_lane_digest(&world->comm), slc_lines_digest(&world->lines));
 }
 
 /* Whether an imitated network holds something back, which will come for sure. */

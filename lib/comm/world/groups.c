@@ -2,6 +2,7 @@
  * lines_test.c covers this file. */
 #include "lib/comm/groups.h"
 
+#include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
 #include "lib/comm/lane/lane.h"
 #include "lib/comm/lane/spans.h"
@@ -19,13 +20,6 @@ typedef struct {
     uint32_t messages; /* 1: it needs messages to reach some member */
     uint32_t refused;  /* 1: it cannot make its group */
 } intent;
-
-static uint64_t digest_members(const int *members, int count)
-{
-    uint64_t digest = 1;
-    for (int i = 0; i < count; i++) digest = (digest ^ (uint64_t)(members[i] + 1)) * 0x9e3779b97f4a7c15u + 1;
-    return digest | 1;
-}
 
 static sluice_status check_members(const sluice_world *world, uint32_t number, const int *members, int count)
 {
@@ -136,7 +130,7 @@ sluice_status slc_comm_group_create(slc_comm *whole, uint32_t number, const int 
     if (!status && count) status = make_group(world, number, members, count, &group);
     intent mine = {.number = number, .refused = status != SLUICE_OK};
     if (group && !status) {
-        mine.digest = digest_members(members, count);
+        mine.digest = slc_fnv(SLC_FNV_START, members, (size_t)count * sizeof *members) | 1;
         mine.count = (uint32_t)count;
         mine.messages = world->imagined ? count > 1 && world->any_messages : group->view.count < count - 1;
     }

@@ -9,11 +9,6 @@
 
 #include <stdlib.h>
 
-static uint64_t mix(uint64_t digest, uint64_t value)
-{
-    return (digest ^ value) * 0x9e3779b97f4a7c15u;
-}
-
 static bool any(const slc_lines *lines)
 {
     return atomic_load_explicit(&lines->count, memory_order_acquire) != 0;
@@ -183,8 +178,8 @@ uint64_t slc_lines_digest(slc_lines *lines)
     uint64_t digest = 1;
     if (!any(lines)) return digest;
     pthread_mutex_lock(&lines->lock);
-    for (const slc_channel *c = lines->channels; c; c = c->next) digest = mix(digest, slc_channel_digest(c));
-    for (const slc_group *g = lines->groups; g; g = g->next) digest = mix(digest, slc_lane_digest(&g->comm));
+    for (const slc_channel *c = lines->channels; c; c = c->next) digest = slc_digest_add(digest, slc_channel_digest(c));
+    for (const slc_group *g = lines->groups; g; g = g->next) digest = slc_digest_add(digest, slc_lane_digest(&g->comm));
     pthread_mutex_unlock(&lines->lock);
     return digest;
 }
