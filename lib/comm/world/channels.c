@@ -117,8 +117,7 @@ sluice_status slc_channels_open(slc_comm *comm, const slc_channel_desc *descs, u
             slc_lines_add_channel(&world->lines, channels[i]);
             continue;
         }
-        if (channels[i]) slc_channel_fini(channels[i]);
-        free(channels[i]);
+        slc_lines_free_channel(channels[i]);
         channels[i] = NULL;
     }
     return status;

@@ -69,15 +69,6 @@ static sluice_status make_group(sluice_world *world, uint32_t number, const int 
     return status;
 }
 
-static void free_unlisted(slc_group *group)
-{
-    if (!group) return;
-    if (group->comm.queue.ops) slc_lane_fini(&group->comm);
-    slc_neighbours_view_close(&group->view);
-    free(group->members);
-    free(group);
-}
-
 static sluice_status refuse(const intent *all, int size, uint32_t number)
 {
     for (int rank = 0; rank < size; rank++) {
@@ -138,7 +129,7 @@ sluice_status slc_comm_group_create(slc_comm *whole, uint32_t number, const int 
     if (!status && group) clear_words(slc_own_words(&group->comm));
     if (!status) status = sluice_world_barrier(world);
     if (status) {
-        free_unlisted(group);
+        slc_lines_free_group(group);
         return status;
     }
     *out = NULL;

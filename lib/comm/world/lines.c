@@ -22,16 +22,18 @@ void slc_lines_init(slc_lines *lines)
     pthread_mutex_init(&lines->lock, NULL);
 }
 
-static void free_group(slc_group *group)
+void slc_lines_free_group(slc_group *group)
 {
+    if (!group) return;
     slc_lane_fini(&group->comm);
     slc_neighbours_view_close(&group->view);
     free(group->members);
     free(group);
 }
 
-static void free_channel(slc_channel *channel)
+void slc_lines_free_channel(slc_channel *channel)
 {
+    if (!channel) return;
     slc_channel_fini(channel);
     free(channel);
 }
@@ -40,11 +42,11 @@ void slc_lines_fini(slc_lines *lines)
 {
     for (slc_group *group; (group = lines->groups);) {
         lines->groups = group->next;
-        free_group(group);
+        slc_lines_free_group(group);
     }
     for (slc_channel *channel; (channel = lines->channels);) {
         lines->channels = channel->next;
-        free_channel(channel);
+        slc_lines_free_channel(channel);
     }
     pthread_mutex_destroy(&lines->lock);
 }
@@ -94,7 +96,7 @@ void slc_lines_end_group(sluice_world *world, slc_group *group)
     *at = group->next;
     atomic_fetch_sub(&lines->count, 1);
     pthread_mutex_unlock(&lines->lock);
-    free_group(group);
+    slc_lines_free_group(group);
 }
 
 void slc_lines_end_channel(sluice_world *world, slc_channel *channel)
@@ -107,7 +109,7 @@ void slc_lines_end_channel(sluice_world *world, slc_channel *channel)
     *at = channel->next;
     atomic_fetch_sub(&lines->count, 1);
     pthread_mutex_unlock(&lines->lock);
-    free_channel(channel);
+    slc_lines_free_channel(channel);
 }
 
 bool slc_lines_has_channel(const slc_lines *lines, uint32_t number)

@@ -8,6 +8,10 @@ void slc_lines_init(slc_lines *lines);
 /* Frees the groups and channels that are left; after the communication thread has ended and the transport is closed. */
 void slc_lines_fini(slc_lines *lines);
 
+/* Frees one that is in no list, wholly made or not; NULL is allowed. */
+void slc_lines_free_group(slc_group *group);
+void slc_lines_free_channel(slc_channel *channel);
+
 void slc_lines_add_group(slc_lines *lines, slc_group *group);
 void slc_lines_add_channel(slc_lines *lines, slc_channel *channel);
 /* Takes one out and frees it, once everything that was submitted is complete. After a failure of the world it stays,
