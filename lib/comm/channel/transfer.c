@@ -10,13 +10,17 @@
 
 static const uint64_t chunk_bytes = 256 << 10;
 
+static void fail_transfer(slc_channel *channel, const slc_channel_transfer *transfer, sluice_status status)
+{
+    slc_failure_set(channel->comm->failure, status, SLC_TELL_OWN, "channel \"%s\", %s: %s", channel->desc.name,
+                    slc_transfer_name(transfer), sluice_last_error());
+}
+
 static bool run_hook(slc_channel *channel, const slc_channel_transfer *transfer, sluice_status (*hook)(void *))
 {
     sluice_status status = hook ? hook(transfer->context) : SLUICE_OK;
-    if (!status) return true;
-    slc_failure_set(channel->comm->failure, status, SLC_TELL_OWN, "channel \"%s\", %s: %s", channel->desc.name,
-                    slc_transfer_name(transfer), sluice_last_error());
-    return false;
+    if (status) fail_transfer(channel, transfer, status);
+    return !status;
 }
 
 /* ---- Direct ---- */
@@ -79,9 +83,7 @@ static void copy_chunk(slc_channel *channel, slc_open_transfer *open)
     const char *from = open->source + open->copied;
     sluice_status status = slc_exceeds_cache(2 * transfer->bytes) ? slc_copy_past_cache(stream, to, from, bytes)
                                                                   : slc_copy(stream, to, from, bytes);
-    if (status)
-        slc_failure_set(channel->comm->failure, status, SLC_TELL_OWN, "channel \"%s\", %s: %s", channel->desc.name,
-                        slc_transfer_name(transfer), sluice_last_error());
+    if (status) fail_transfer(channel, transfer, status);
     open->copied += bytes;
 }
 
