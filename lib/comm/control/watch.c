@@ -100,12 +100,16 @@ static bool calls_are_crossed(const slc_control *control)
     return false;
 }
 
+static bool waits_for_others(const slc_doing *doing)
+{
+    return doing->place != SLC_ELSEWHERE && doing->place != SLC_WORKING;
+}
+
 /* True if one rank waits in a group or channel for another one, which waits for nothing itself. Others may bring that
  * one on its way, so nothing is proved, and only time decides. */
 static bool waits_for_transfer(const slc_doing *doing, int rank, const slc_doing *other)
 {
-    return doing->place == SLC_IN_TRANSFER && doing->missing == rank &&
-           (other->place == SLC_ELSEWHERE || other->place == SLC_WORKING);
+    return doing->place == SLC_IN_TRANSFER && doing->missing == rank && !waits_for_others(other);
 }
 
 /* The rank that has waited longest for `rank`; -1: none waits for it. */
@@ -140,15 +144,9 @@ static bool judge_absence(slc_control *control, int rank)
     bool late = both_ms * 1000000u > limit_ns, loud = both_ms * 1000000u > watch->silence_ns;
     if (!late && (!loud || watch->warned)) return loud;
     char line[900];
-    if (transfers)
-        snprintf(line, sizeof line,
-                 "rank %d is absent: rank %d %s for %u s, to which rank %d has not come; rank %d %s for %u s", rank,
-                 other, waiting->text, seconds(waiting), rank, rank, doing->text, seconds(doing));
-    else
-        snprintf(line, sizeof line,
-                 "rank %d is absent: rank %d %s for %u s, which rank %d has not called; rank %d %s for "
-                 "%u s",
-                 rank, other, waiting->text, seconds(waiting), rank, rank, doing->text, seconds(doing));
+    snprintf(line, sizeof line, "rank %d is absent: rank %d %s for %u s, %s rank %d has not %s; rank %d %s for %u s",
+             rank, other, waiting->text, seconds(waiting), transfers ? "to which" : "which", rank,
+             transfers ? "come" : "called", rank, doing->text, seconds(doing));
     if (late)
         slc_failure_set(control->failure, SLUICE_ERR_TIMEOUT, SLC_TELL_FACT, "%s (SLUICE_COMM_TIMEOUT)", line);
     else
@@ -201,7 +199,7 @@ static void judge_standstill(slc_control *control)
     for (int rank = 0; rank < control->size; rank++) {
         const slc_doing *doing = doing_of(control, rank);
         if (control->departures[rank].left) continue;
-        if (doing->place == SLC_ELSEWHERE || doing->place == SLC_WORKING) return;
+        if (!waits_for_others(doing)) return;
         uint64_t both_ms = doing->still_ms < doing->unmoved_ms ? doing->still_ms : doing->unmoved_ms;
         if (both_ms * 1000000u <= control->watch.silence_ns) return;
     }
