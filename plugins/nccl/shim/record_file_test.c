@@ -31,14 +31,18 @@ static void standard_record(pid_t pid, char out[512])
     closedir(list);
 }
 
+static void need_shared_memory(void)
+{
+    if (!access("/dev/shm", W_OK)) return;
+    puts("SKIP: records in /dev/shm: it cannot be written");
+    skip();
+}
+
 static void records_go_where_all_was_well(void **state)
 {
     run *r = *state;
     char path[512];
-    if (access("/dev/shm", W_OK)) {
-        puts("SKIP: records in /dev/shm: it cannot be written");
-        skip();
-    }
+    need_shared_memory();
     run_with(r, SETTINGS("SLUICE_SHIM_DIR="), PROGRAM(CLIENT, "path", ECHO_PATH));
     expect_well(r);
     standard_record(r->pid, path);
@@ -98,10 +102,7 @@ static void old_records_go(void **state)
     run *r = *state;
     char old[512], young[512], path[512], others[600];
     unsigned long long space;
-    if (access("/dev/shm", W_OK)) {
-        puts("SKIP: records in /dev/shm: it cannot be written");
-        skip();
-    }
+    need_shared_memory();
     leave_record(r, "path", path);
     const char *rest = strrchr(path, '-'); /* HOST-NAMESPACE-PID-STARTED */
     while (*--rest != '-') continue;
@@ -130,10 +131,7 @@ static void records_of_left_communicators_stay_a_while(void **state)
 {
     run *r = *state;
     char left[512], path[512];
-    if (access("/dev/shm", W_OK)) {
-        puts("SKIP: records in /dev/shm: it cannot be written");
-        skip();
-    }
+    need_shared_memory();
     run_with(r, SETTINGS("SLUICE_SHIM_DIR="), PROGRAM(CLIENT, "leaves", ECHO_PATH));
     expect_well(r);
     standard_record(r->pid, left);
@@ -153,10 +151,7 @@ static void killed_processes_give_back_what_they_never_used(void **state)
     run *r = *state;
     char ready[8], killed[512];
     struct stat before, after;
-    if (access("/dev/shm", W_OK)) {
-        puts("SKIP: records in /dev/shm: it cannot be written");
-        skip();
-    }
+    need_shared_memory();
     int output =
         run_start(r, SETTINGS("SLUICE_SHIM_DIR=", "SLUICE_SHIM_ENTRIES=65536"), PROGRAM(CLIENT, "threads", ECHO_PATH));
     assert_true(read(output, ready, sizeof ready) > 0);
