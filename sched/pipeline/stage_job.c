@@ -18,10 +18,9 @@ typedef struct {
     const slc_pipeline_program *program;
     slc_stage_job *stage;
     const slc_job *whole;
-    uint32_t layers;      /* of the stage's job */
-    uint32_t *local;      /* [layers of the profile] its number in the stage's job; SLC_NONE */
-    uint32_t *moment;     /* [M * slots] which of the stage's slots a slot of a micro-batch is */
-    uint32_t *first_slot; /* [tasks + 1] of the stage's slots, the first of each task */
+    uint32_t layers;  /* of the stage's job */
+    uint32_t *local;  /* [layers of the profile] its number in the stage's job; SLC_NONE */
+    uint32_t *moment; /* [M * slots] which of the stage's slots a slot of a micro-batch is */
     uint32_t activation_room;
     bool failed;
 } build;
@@ -117,15 +116,15 @@ static bool list_slots(build *b)
     stage->slots = calloc(count + 1, sizeof *stage->slots);
     stage->tasks = calloc((size_t)program->task_count + 1, sizeof *stage->tasks);
     b->moment = calloc(count + 1, sizeof *b->moment);
-    b->first_slot = calloc((size_t)program->task_count + 1, sizeof *b->first_slot);
-    if (!stage->slots || !stage->tasks || !b->moment || !b->first_slot) return false;
+    stage->first_slot = calloc((size_t)program->task_count + 1, sizeof *stage->first_slot);
+    if (!stage->slots || !stage->tasks || !b->moment || !stage->first_slot) return false;
     memcpy(stage->tasks, tasks, program->task_count * sizeof *tasks);
     stage->task_count = program->task_count;
     stage->ahead = slc_pipeline_ahead(&program->shape);
     for (uint32_t t = 0; t < program->task_count; t++) {
         const uint32_t chunk = tasks[t].piece / program->shape.stages, m = tasks[t].micro_batch;
         const uint32_t first = stage->first_local[chunk], end = stage->first_local[chunk + 1];
-        b->first_slot[t] = stage->slot_count;
+        stage->first_slot[t] = stage->slot_count;
         if (tasks[t].kind == SLC_TASK_FORWARD) {
             if (splits(b)) add_slot(b, m, 0, t);
             for (uint32_t l = first; l < end; l++) add_slot(b, m, l, t);
@@ -135,7 +134,7 @@ static bool list_slots(build *b)
             for (uint32_t l = end; l-- > first;) add_slot(b, m, 2 * b->layers - 1 - l, t);
         }
     }
-    b->first_slot[program->task_count] = stage->slot_count;
+    stage->first_slot[program->task_count] = stage->slot_count;
     return true;
 }
 
@@ -145,7 +144,7 @@ static bool list_slots(build *b)
 static uint32_t task_begin(const build *b, int64_t task)
 {
     const int64_t count = b->program->task_count;
-    return b->first_slot[task < 0 ? 0 : task > count ? count : task];
+    return b->stage->first_slot[task < 0 ? 0 : task > count ? count : task];
 }
 
 /* How many micro-batches have this life at once, where messages take until so many tasks before it and after it. */
@@ -447,7 +446,6 @@ sluice_status slc_stage_job_init(const slc_cut_job *cut, const slc_pipeline_prog
     job->can_recompute = NULL;
     job->unit_count = job->activation_count = job->workspace_count = job->layer_count = 0;
     const bool made = make(&b);
-    free(b.first_slot);
     free(b.moment);
     free(b.local);
     return made ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "job of stage %u", stage);
@@ -469,6 +467,7 @@ void slc_stage_job_fini(slc_stage_job *stage)
     free(stage->turns);
     free(stage->tasks);
     free(stage->channels);
+    free(stage->first_slot);
     free(stage->slots);
     free(stage->times.slot_s);
     free(stage->times.recompute_s);
@@ -493,31 +492,14 @@ static void append_message(writing *w, uint32_t channel, uint32_t micro_batch)
                                           .index = channel});
 }
 
-/* The first and the last slot of a task; `next` is the first slot after it. */
-static void task_slots(const slc_stage_job *stage, uint32_t task, uint32_t *first, uint32_t *next)
-{
-    uint32_t low = 0, high = stage->slot_count;
-    while (low < high) {
-        const uint32_t middle = (low + high) / 2;
-        if (stage->slots[middle].task < task)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (*first = low; low < stage->slot_count && stage->slots[low].task == task;) low++;
-    *next = low;
-}
-
 /* Appends what the task reads (receives), or what it has made (sends). */
 static void append_messages(writing *w, uint32_t task, bool receives)
 {
     const slc_stage_job *stage = w->stage;
-    uint32_t first, next;
-    task_slots(stage, task, &first, &next);
     for (uint32_t c = 0; c < stage->job.channel_count; c++) {
         const slc_stage_channel *channel = &stage->channels[c];
         if (channel->receives != receives || channel->slot == SLC_NONE) continue;
-        for (uint32_t k = first; k < next; k++)
+        for (uint32_t k = stage->first_slot[task]; k < stage->first_slot[task + 1]; k++)
             if (stage->slots[k].slot == channel->slot) append_message(w, c, stage->slots[k].micro_batch);
     }
 }
@@ -610,9 +592,8 @@ sluice_status slc_stage_order(const slc_stage_job *stage, slc_order *order)
     append_rows(&w, false);
     append_rows(&w, true);
     for (uint32_t t = 0; t < stage->task_count; t++) {
-        uint32_t slot, next;
         append_receives(&w, t, stage->ahead);
-        for (task_slots(stage, t, &slot, &next); slot < next; slot++) append_slot(&w, &stage->slots[slot]);
+        for (uint32_t k = stage->first_slot[t]; k < stage->first_slot[t + 1]; k++) append_slot(&w, &stage->slots[k]);
         append_sends(&w, t);
     }
     append_tables(&w);

@@ -27,6 +27,7 @@ typedef struct {
     slc_stage_channel *channels; /* the job's */
     slc_stage_slot *slots;       /* in the order of the schedule */
     uint32_t slot_count;         /* M times those of a micro-batch */
+    uint32_t *first_slot;        /* [tasks + 1] of `slots`, the first of each task */
     slc_activation_turn *turns;  /* the job's */
     uint64_t older_values_bytes; /* of job.scratch_bytes: versions of the values before the latest */
 } slc_stage_job;
