@@ -234,17 +234,32 @@ static bool fits(const planning *p, uint64_t bytes)
     return !p->request->budget_bytes || bytes <= p->request->budget_bytes;
 }
 
+/* Do all stages fit? Their bytes go to the plan, if there is a budget. */
+static sluice_status stages_fit(const planning *p, const slc_cut_job *cut, bool *does)
+{
+    uint32_t stage;
+    uint64_t most = 0;
+    *does = true;
+    if (!p->request->budget_bytes) return SLUICE_OK;
+    sluice_status status = pack_stages(p, cut, p->plan->bytes, &stage, &most);
+    *does = fits(p, most);
+    return status;
+}
+
+static void take_cuts(planning *p, const slc_cut_job *cut, double step_s)
+{
+    p->best_s = step_s;
+    p->plan->recompute = cut->recompute;
+    memcpy(p->plan->first_layer, cut->first_layer, p->pieces * sizeof *cut->first_layer);
+}
+
 /* Takes cuts that fit if they are faster than the best. */
-static sluice_status weigh(planning *p, const uint32_t *first_layer, bool recompute)
+static sluice_status weigh(planning *p, const slc_cut_job *cut)
 {
     double step_s;
-    const slc_cut_job cut = cut_job(p, first_layer, recompute);
-    sluice_status status = simulate(p, &cut, &step_s);
-    if (status || step_s >= p->best_s) return status;
-    p->best_s = step_s;
-    p->plan->recompute = recompute;
-    if (p->plan->first_layer != first_layer) memcpy(p->plan->first_layer, first_layer, p->pieces * sizeof *first_layer);
-    return SLUICE_OK;
+    sluice_status status = simulate(p, cut, &step_s);
+    if (!status && step_s < p->best_s) take_cuts(p, cut, step_s);
+    return status;
 }
 
 /* Lowers the programme's limits by what the packer needs more than the sums, until cuts fit or there are none. */
@@ -252,20 +267,19 @@ static sluice_status propose(planning *p, bool with_messages, bool recompute)
 {
     const uint32_t chunks = p->request->shape.chunks, stages = p->request->shape.stages;
     const uint64_t budget = p->request->budget_bytes, reserved = p->job->reserved_bytes;
-    uint64_t *bytes = p->plan->bytes, most;
-    uint32_t stage;
+    const uint64_t *bytes = p->plan->bytes;
     for (uint32_t k = 0; k < p->pieces; k++)
         p->limit[k] = !budget ? UINT64_MAX : budget > reserved ? (budget - reserved) / chunks : 0;
     for (int round = 0; round < LIMIT_ROUNDS; round++) {
         double cost_s;
+        bool does;
         const slc_flushed_partition in = partition_of(p, with_messages);
         sluice_status status = slc_partition_flushed(&in, p->trial, &cost_s);
         if (status || !isfinite(cost_s)) return status;
         const slc_cut_job cut = cut_job(p, p->trial, recompute);
-        if (!budget) return weigh(p, p->trial, recompute);
-        status = pack_stages(p, &cut, bytes, &stage, &most);
+        status = stages_fit(p, &cut, &does);
         if (status) return status;
-        if (fits(p, most)) return weigh(p, p->trial, recompute);
+        if (does) return weigh(p, &cut);
         for (uint32_t k = 0; k < p->pieces; k++) {
             const uint64_t over = bytes[k % stages] > budget ? (bytes[k % stages] - budget + chunks - 1) / chunks : 0;
             p->limit[k] = p->limit[k] > over ? p->limit[k] - over : 0;
@@ -284,7 +298,7 @@ static sluice_status propose_smallest(planning *p, bool recompute, uint64_t *nee
     if (status || sum == UINT64_MAX) return status;
     const slc_cut_job cut = cut_job(p, p->trial, recompute);
     status = pack_stages(p, &cut, p->plan->bytes, stage, needs);
-    return status || !fits(p, *needs) ? status : weigh(p, p->trial, recompute);
+    return status || !fits(p, *needs) ? status : weigh(p, &cut);
 }
 
 /* Seconds that the busiest stage computes a micro-batch: a step takes at least M of these. */
@@ -313,18 +327,6 @@ static bool shift_cuts(const planning *p, uint32_t first, uint32_t last, int by,
     return cuts[first] > cuts[first - 1] && (last + 1 == p->pieces || cuts[last] < cuts[last + 1]);
 }
 
-/* Do all stages fit? Their bytes go to the plan. */
-static sluice_status trial_fits(const planning *p, const slc_cut_job *cut, bool *does)
-{
-    uint32_t stage;
-    uint64_t most = 0;
-    *does = true;
-    if (!p->request->budget_bytes) return SLUICE_OK;
-    sluice_status status = pack_stages(p, cut, p->plan->bytes, &stage, &most);
-    *does = fits(p, most);
-    return status;
-}
-
 /* Takes shifted cuts if the step becomes shorter and all stages fit. */
 static sluice_status try_shift(planning *p, uint32_t first, uint32_t last, int by, bool *moved)
 {
@@ -336,10 +338,11 @@ static sluice_status try_shift(planning *p, uint32_t first, uint32_t last, int b
     if (p->request->shape.micro_batches * busiest_s(p, p->trial) >= wanted_s) return SLUICE_OK;
     sluice_status status = simulate(p, &cut, &step_s);
     if (status || step_s >= wanted_s) return status;
-    status = trial_fits(p, &cut, &does);
+    status = stages_fit(p, &cut, &does);
     if (status || !does) return status;
     *moved = true;
-    return weigh(p, p->trial, p->plan->recompute);
+    take_cuts(p, &cut, step_s);
+    return SLUICE_OK;
 }
 
 /* Any number of cuts beside each other may move together; of many pieces only a few. */
@@ -381,7 +384,7 @@ static sluice_status take_given(planning *p, bool recompute, uint64_t *needs, ui
 {
     const slc_cut_job cut = cut_job(p, p->request->first_layer, recompute);
     sluice_status status = pack_stages(p, &cut, p->plan->bytes, stage, needs);
-    return status || !fits(p, *needs) ? status : weigh(p, p->request->first_layer, recompute);
+    return status || !fits(p, *needs) ? status : weigh(p, &cut);
 }
 
 /* Chunks of a stage are far apart in the chain, so the programme's cuts may be a poor place to move on from: even ones
@@ -397,10 +400,10 @@ static sluice_status move_even_cuts(planning *p, bool recompute)
         if (k && p->uncut[p->even[k] - 1]) return SLUICE_OK;
     }
     const slc_cut_job cut = cut_job(p, p->even, recompute);
-    sluice_status status = trial_fits(p, &cut, &does);
+    sluice_status status = stages_fit(p, &cut, &does);
     if (status || !does) return status;
     p->best_s = INFINITY;
-    status = weigh(p, p->even, recompute);
+    status = weigh(p, &cut);
     if (!status) status = move_cuts(p);
     if (status || p->best_s < before_s) return status;
     p->best_s = before_s;
