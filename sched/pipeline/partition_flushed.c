@@ -2,6 +2,8 @@
  * partition_test.c covers this file. */
 #include "sched/pipeline/partition.h"
 
+#include "lib/base/bisect.h"
+#include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
 
 #include <math.h>
@@ -152,12 +154,6 @@ static void take_cuts(const search *s, uint32_t best, uint32_t *first_layer)
     for (uint32_t w = best; stage-- > 0; w = s->ways[w].before) first_layer[stage] = s->ways[w].first_layer;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* All times that a stage can take, ascending and once each. */
 static double *possible_maxima(const search *s, size_t *count)
 {
@@ -166,7 +162,7 @@ static double *possible_maxima(const search *s, size_t *count)
     if (!maxima) return NULL;
     for (uint32_t first = 0; first < s->layers; first++)
         for (uint32_t end = first + 1; end <= s->layers; end++) maxima[found++] = stage_s(s, first, end);
-    qsort(maxima, found, sizeof *maxima, by_size);
+    slc_sort(maxima, found);
     for (size_t i = 0; i < found; i++)
         if (!i || maxima[i] > maxima[kept - 1]) maxima[kept++] = maxima[i];
     *count = kept;
@@ -176,15 +172,8 @@ static double *possible_maxima(const search *s, size_t *count)
 /* The number of the least cap within which there is a way; `count`: there is none. */
 static size_t least_cap(search *s, const double *maxima, size_t count)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        const size_t middle = (low + high) / 2;
-        if (exists_within(s, maxima[middle]))
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
+    SLC_BISECT(size_t, least, 0, count, !exists_within(s, maxima[least]));
+    return least;
 }
 
 /* A cap beyond the least one pays only if it makes sum and tail shorter, for the maximum is longer then: by less than
