@@ -233,7 +233,7 @@ template <class F> struct gpu_many {
     F at[MOST];
 };
 
-/* Where a block is at work: at which functor, as the how manieth of its blocks. */
+/* The functor that a block works for, the block's number among those of this functor, and how many these are. */
 struct gpu_place {
     uint32_t functor, block, blocks;
 };

@@ -1,5 +1,5 @@
-/* What compressed optimizers share: checks of exchanged tensors and of the flat array, and the work on all tensors of a
- * unit, handed over so that a GPU does it in few launches.
+/* Compressed optimizers share these checks of exchanged tensors and of the flat array, and the work on all tensors of a
+ * unit, which is handed over so that a GPU does it in few launches.
  * lib/optim/onebit/onebit_lamb_test.c covers this file. */
 #include "lib/optim/compressed.h"
 

@@ -1,5 +1,5 @@
-/* A part of a checkpoint, by a list of names: what is skipped, renamed and kept, that everything else has the bits that
- * were saved, and that a name which nothing has, or ranks with other lists, change nothing. */
+/* A part of a checkpoint is loaded by a list of names: names are skipped, renamed and kept as the list says, everything
+ * else has the bits that were saved, and a name which nothing has, or ranks with other lists, change nothing. */
 #include "tests/checkpoint/checkpoint_model.h"
 
 enum { RANKS = 2, SAVED = 12, BEFORE = 99, LINES = 4 };

@@ -16,7 +16,7 @@ typedef struct {
 /* Makes a world, a runtime of `config`, whose device becomes cuda, and the model with its first values. On failure the
  * caller destroys what is there. */
 sluice_status nano_create(sluice_config config, nano *out);
-/* The same with a model of that size, and with sequences of such a number and length: both at most nano's. */
+/* Makes a model of another size, for `batch` sequences of `length` tokens: both at most nano's. */
 sluice_status nano_create_size(sluice_config config, const char *size, uint32_t batch, uint32_t length, nano *out);
 void nano_destroy(nano *n);
 

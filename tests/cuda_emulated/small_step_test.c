@@ -1,5 +1,5 @@
-/* What a step of GPT-2 124M costs in launches and calls, with two ranks and the blocks that a GPU has by default: not
- * so many that the host or NCCL would spend the step with them. The emulated runtime counts. The context is short,
+/* A step of GPT-2 124M, with two ranks and the blocks that a GPU has by default, has so few launches and calls that
+ * neither the host nor NCCL spends the step with them. The emulated runtime counts. The context is short,
  * because it changes none of these numbers. */
 #include "lib/engine/runtime.h"
 #include "tests/cuda_emulated/nano.h"

@@ -474,7 +474,7 @@ static sluice_status check_list(const loading *l)
     return slc_error_context(status, "%s", l->folder);
 }
 
-/* After the loading, on rank 0. */
+/* Called after the loading; rank 0 alone tells. */
 static void tell(const loading *l)
 {
     const uint32_t saved = l->manifest.param_count, own = l->rt->model.param_count;

@@ -87,7 +87,7 @@ sluice_status slc_load_list_check(const sluice_checkpoint_list *list, const char
     return status;
 }
 
-/* ---- What becomes of them ---- */
+/* ---- Telling ---- */
 
 static bool is_loaded(const sluice_checkpoint_list *list, const char *const *saved, size_t count, const char *own)
 {

@@ -1,5 +1,5 @@
-/* What of a checkpoint is loaded, by names (sluice_checkpoint_load_list). Private to lib/engine/checkpoint. Any thread.
- */
+/* Chooses by names the part of a checkpoint that is loaded (sluice_checkpoint_load_list). Private to
+ * lib/engine/checkpoint. Any thread. */
 #pragma once
 
 #include <sluice/checkpoint.h>

@@ -38,7 +38,7 @@ static sluice_status find_longest(const sluice_runtime *rt, uint64_t *bytes)
     return SLUICE_OK;
 }
 
-/* Rank 0 has the plan's file. Whatever is wrong with it is said where the plan is read. */
+/* Rank 0 has the plan's file. Mistakes in it are reported later, when the plan is read. */
 static sluice_status take_from_plan(sluice_runtime *rt)
 {
     uint64_t bytes = rt->rank == 0 ? slc_plan_block_bytes(rt->planning.kept) : 0;

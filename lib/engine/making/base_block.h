@@ -3,7 +3,7 @@
 
 #include <sluice/runtime.h>
 
-/* What a device takes: of it commit may make another one. */
+/* The block that the device takes by itself; commit may choose another one. */
 uint64_t slc_engine_default_block(const sluice_runtime *rt);
 
 /* Called at commit, before there are units; collective. On several GPUs the block becomes that of the plan which the

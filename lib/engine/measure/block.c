@@ -21,7 +21,7 @@ static uint64_t segment_bytes(const bench *b)
     return b->lab.link_bytes + b->scratch_bytes;
 }
 
-/* Whether every rank's GPU has four times the memory: a training program needs the most of it. */
+/* *all becomes true if every rank's GPU has four times the memory free, because a training program needs most of it. */
 static sluice_status find_room(const bench *b, bool *all)
 {
     slc_device_facts facts;

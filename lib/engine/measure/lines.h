@@ -1,4 +1,4 @@
-/* What the link carries. Private to lib/engine/measure. */
+/* Measures what the link carries. Private to lib/engine/measure. */
 #pragma once
 
 #include "lib/engine/measure/trains.h"

@@ -70,7 +70,7 @@ static sluice_status find_stretch(lab *l)
 }
 
 /* Compute gets an eighth of a short stretch, or a third on a device that runs ahead, which a short array does not fill.
- * Of a long one it gets what is enough; the link gets the rest. */
+ * It gets no more than is enough of a long one; the link gets the rest. */
 static sluice_status claim_stretch(lab *l)
 {
     void *address = NULL;

@@ -116,7 +116,7 @@ static sluice_status compute_on_host(lab *l, const slc_train *train, double *don
     return status ? status : slc_train_wait(l, train);
 }
 
-/* Whether the train is done on the device. A failure of the world counts as done. */
+/* Is the train done on the device? A failure of the world counts as done. */
 static bool train_is_over(const lab *l, const slc_train *train)
 {
     return slc_gate_passed(slc_comm_completed(l->rt->comm), train->first + train->count + 1) &&
@@ -203,7 +203,7 @@ sluice_status slc_overlap_measure(lab *l, slc_train_kind kind, const slc_link *l
     uint32_t most = kind == SLC_TRAIN_UPDATES ? SLC_TRAIN_MAX : OVERLAP_MOST;
     train.count = (uint32_t)slc_least(slc_train_length(l->share * overlap_s, one_s, SLC_TRAIN_LEAST), most);
     size_t rounds = 0;
-    /* Where threads block each other, one round can take very long. */
+    /* One round can take very long where threads block each other. */
     while (rounds < ROUNDS && (!rounds || spent < l->share * all_s)) {
         slc_overlap_sample sample;
         status = overlap_once(l, &train, &sample);

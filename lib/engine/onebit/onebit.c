@@ -203,7 +203,7 @@ slc_op slc_onebit_exchange(const sluice_runtime *rt, uint32_t u, const slc_step_
     return op;
 }
 
-/* Averaged gradients are the usual update's. */
+/* Averaged gradients go to the update that units of other strategies have. */
 static sluice_status update_averaged(const sluice_runtime *rt, const slc_onebit_unit *unit, const slc_step_state *step)
 {
     const sluice_optimizer *optimizer = &rt->optimizer;

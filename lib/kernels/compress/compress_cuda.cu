@@ -316,7 +316,7 @@ sluice_status slc_compress_server_end_cuda(sluice_stream *stream, const slc_comp
     return launch_scale(stream, "compress_server_end", *out, 1, words);
 }
 
-/* What arrived lies at one address. */
+/* Packets that arrived lie one after the other from one address on, but this rank's own lies elsewhere. */
 struct arrived_input {
     uint32_t ranks, rank;
     float share;

@@ -128,7 +128,7 @@ LANES_INLINE void add_rows(sluice_dtype dtype, const slc_gemm_few_args *x, const
         }
 }
 
-/* Where a column's sum lies. */
+/* The place of a column's sum in its row of sums; sums of columns before `whole` were stored by whole steps. */
 LANES_INLINE uint64_t place_of(sluice_dtype dtype, uint64_t column, uint64_t whole)
 {
     if (dtype != SLUICE_BF16 || column >= whole) return column;

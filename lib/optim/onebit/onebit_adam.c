@@ -40,7 +40,7 @@ static slc_frozen_range frozen_range(const onebit_adam *o, const sluice_update *
                               .mask = o->settings.onebit.compat_mask || !o->settings.onebit.compat};
 }
 
-/* With the variance that stays as it is. */
+/* Updates while the variance stays as it is. */
 static sluice_status update_frozen(const onebit_adam *o, const sluice_update *u, size_t count)
 {
     const slc_adamw_settings settings = settings_at(o, u);

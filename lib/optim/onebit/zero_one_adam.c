@@ -153,7 +153,7 @@ static bool masks(const zero_one *o)
     return o->settings.onebit.compat_mask || !o->settings.onebit.compat;
 }
 
-/* With a new variance. */
+/* Updates the variance too. */
 static sluice_status refresh_many(const zero_one *o, const sluice_update *u, size_t count)
 {
     const slc_adamw_settings settings = settings_at(o, u);
