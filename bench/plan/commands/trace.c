@@ -4,11 +4,10 @@
 #include "bench/cli/outcome.h"
 #include "bench/plan/commands/files.h"
 #include "bench/plan/pictures/picture.h"
+#include "bench/plan/words/budget_text.h"
 #include "bench/plan/words/quantities.h"
 #include "bench/plan/pictures/timeline_picture.h"
 #include "lib/base/status.h"
-#include "lib/base/text/parse_quantity.h"
-#include "sched/planner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,22 +41,6 @@ static sluice_status check(void *options)
     return SLUICE_OK;
 }
 
-/* A share is one of what dp with the serial schedule needs, as for sluice plan. */
-static sluice_status find_budget(const slc_job *job, const char *text, uint64_t *bytes)
-{
-    double share = 0;
-    slc_plan_answer answer = {0};
-    const slc_plan_request request = {.strategy = "dp", .schedule = "serial"};
-    *bytes = 0;
-    if (!text) return SLUICE_OK;
-    sluice_status status = slc_parse_budget(text, bytes, &share);
-    if (status || *bytes) return slc_error_context(status, "--budget");
-    status = slc_plan_for_budget(job, &request, &answer);
-    *bytes = (uint64_t)(share * (double)answer.dp_bytes);
-    slc_plan_destroy(answer.plan);
-    return status;
-}
-
 static sluice_status draw(const trace_options *o)
 {
     const slc_plan *plan = o->files.plan;
@@ -72,7 +55,7 @@ static sluice_status draw(const trace_options *o)
     slc_exposure *exposures = calloc((size_t)plan->train.item_count + 1, sizeof *exposures);
     if (!exposures) return slc_error(SLUICE_ERR_MEMORY, "waits of %u items", plan->train.item_count);
     uint64_t budget_bytes;
-    sluice_status status = find_budget(&profile->job, o->budget, &budget_bytes);
+    sluice_status status = slc_plan_read_budget(&profile->job, o->budget, &budget_bytes);
     if (!status) status = slc_simulate_memory(plan, items, f->step_s, &memory);
     if (!status) {
         const slc_trace_picture picture = {.title = title,

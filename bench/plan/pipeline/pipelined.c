@@ -2,30 +2,13 @@
 #include "bench/plan/pipeline/pipelined.h"
 
 #include "bench/cli/output/result_file.h"
+#include "bench/plan/words/budget_text.h"
 #include "lib/base/status.h"
-#include "lib/base/text/parse_quantity.h"
 #include "sched/pipeline/pipeline_trace.h"
-#include "sched/planner.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* A share is one of what dp needs on all ranks, without a pipeline, with the profile's micro-batches. */
-static sluice_status read_budget(const slc_profile *profile, const char *text, uint64_t *bytes)
-{
-    double share = 0;
-    slc_plan_answer answer = {0};
-    const slc_plan_request request = {.strategy = "dp", .schedule = "serial"};
-    *bytes = 0;
-    if (!text) return SLUICE_OK;
-    sluice_status status = slc_parse_budget(text, bytes, &share);
-    if (status || *bytes) return slc_error_context(status, "--budget");
-    status = slc_plan_for_budget(&profile->job, &request, &answer);
-    *bytes = (uint64_t)(share * (double)answer.dp_bytes);
-    slc_plan_destroy(answer.plan);
-    return status;
-}
 
 static sluice_status read_choices(const char *strategy, const char *recompute, slc_pipeline_request *request)
 {
@@ -76,7 +59,7 @@ sluice_status slc_pipelined_make(const slc_pipeline_options *options, slc_profil
     if (!out->first_layer) return slc_error(SLUICE_ERR_MEMORY, "cuts of a pipeline");
     if (options->micro_batches) profile->job.micro_batches = options->micro_batches;
     sluice_status status = slc_profile_set_compressed(profile, false);
-    if (!status) status = read_budget(profile, budget, &budget_bytes);
+    if (!status) status = slc_plan_read_budget(&profile->job, budget, &budget_bytes);
     if (!status) status = slc_pipeline_options_apply(options, profile, out->first_layer, &out->request);
     if (!status) status = read_choices(strategy, recompute, &out->request);
     out->request.budget_bytes = budget_bytes;
