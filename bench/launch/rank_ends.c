@@ -1,8 +1,8 @@
 /* Tells one kind of end after the other: the kind of the earliest failure first, with all ranks that ended so. */
 #include "bench/launch/rank_ends.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+#include "lib/base/text/text_line.h"
+
 #include <string.h>
 
 enum { KINDS_MAX = 8 };
@@ -12,21 +12,8 @@ typedef struct {
     int ranks, after;
     slc_rank_end told[KINDS_MAX];
     int told_count;
-    char *text;
-    size_t bytes, used;
+    slc_text_line line;
 } ends_line;
-
-static void add(ends_line *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void add(ends_line *l, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    int more = vsnprintf(l->text + l->used, l->bytes - l->used, format, args);
-    va_end(args);
-    l->used += more < 0 ? 0 : (size_t)more;
-    if (l->used >= l->bytes) l->used = l->bytes - 1;
-}
 
 static bool same_kind(const slc_rank_end *a, const slc_rank_end *b)
 {
@@ -63,11 +50,11 @@ static bool add_ranks(ends_line *l, const slc_rank_end *kind)
 {
     const int first = next_rank(l, kind, 0, true);
     const bool several = next_rank(l, kind, first + 1, true) < l->ranks;
-    add(l, several ? "ranks " : "rank ");
+    slc_text_line_add(&l->line, several ? "ranks " : "rank ");
     for (int from = first; from < l->ranks;) {
         int end = next_rank(l, kind, from, false), next = next_rank(l, kind, end, true);
-        add(l, "%s%d", from == first ? "" : next < l->ranks ? ", " : " and ", from);
-        if (end - from > 1) add(l, "-%d", end - 1);
+        slc_text_line_add(&l->line, "%s%d", from == first ? "" : next < l->ranks ? ", " : " and ", from);
+        if (end - from > 1) slc_text_line_add(&l->line, "-%d", end - 1);
         from = next;
     }
     return several;
@@ -75,19 +62,21 @@ static bool add_ranks(ends_line *l, const slc_rank_end *kind)
 
 int slc_rank_ends_line(const slc_rank_end *ends, int ranks, int after, char *out, size_t bytes)
 {
-    ends_line l = {.ends = ends, .ranks = ranks, .after = after, .text = out, .bytes = bytes};
+    ends_line l = {.ends = ends, .ranks = ranks, .after = after, .line = {out, bytes, 0}};
     *out = 0;
     for (const slc_rank_end *kind; l.told_count < KINDS_MAX && (kind = earliest(&l)); l.told[l.told_count++] = *kind) {
-        if (l.used) add(&l, "; ");
+        if (l.line.used) slc_text_line_add(&l.line, "; ");
         bool several = add_ranks(&l, kind);
         if (kind->killed)
-            add(&l, " %s killed by signal %d (%s)", several ? "were" : "was", kind->number, strsignal(kind->number));
+            slc_text_line_add(&l.line, " %s killed by signal %d (%s)", several ? "were" : "was", kind->number,
+                              strsignal(kind->number));
         else if (kind->number == SLC_END_UNKNOWN)
-            add(&l, " ended, and nobody knows how: %s reaped by another part of the launcher's process",
-                several ? "they were" : "it was");
+            slc_text_line_add(&l.line,
+                              " ended, and nobody knows how: %s reaped by another part of the launcher's process",
+                              several ? "they were" : "it was");
         else
-            add(&l, " ended with exit code %d", kind->number);
+            slc_text_line_add(&l.line, " ended with exit code %d", kind->number);
     }
-    if (earliest(&l)) add(&l, "; others ended otherwise");
+    if (earliest(&l)) slc_text_line_add(&l.line, "; others ended otherwise");
     return l.told_count;
 }

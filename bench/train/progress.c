@@ -3,10 +3,10 @@
 #include "bench/cli/output/terminal.h"
 #include "lib/base/clock.h"
 #include "lib/base/numbers/median.h"
+#include "lib/base/text/text_line.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -83,52 +83,37 @@ void slc_training_progress_init(slc_training_progress *progress, uint64_t steps,
         (slc_training_progress){.out = stderr, .terminal = isatty(STDERR_FILENO), .steps = steps, .images = images};
 }
 
-typedef struct {
-    char *out;
-    size_t used;
-} line;
-
-static void put(line *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void put(line *l, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    const int length = vsnprintf(l->out + l->used, SLC_TRAINING_SHOWN_BYTES - l->used, format, args);
-    va_end(args);
-    if (length > 0) l->used += (size_t)length;
-    if (l->used >= SLC_TRAINING_SHOWN_BYTES) l->used = SLC_TRAINING_SHOWN_BYTES - 1;
-}
-
-static void put_losses(line *l, const slc_training_progress *progress, const slc_training_step *step)
+static void put_losses(slc_text_line *l, const slc_training_progress *progress, const slc_training_step *step)
 {
     if (isfinite(step->loss))
-        put(l, "  loss %.4f", step->loss);
+        slc_text_line_add(l, "  loss %.4f", step->loss);
     else
-        put(l, "  loss not finite");
-    if (isfinite(step->smoothed_loss)) put(l, "  smoothed %.4f", step->smoothed_loss);
+        slc_text_line_add(l, "  loss not finite");
+    if (isfinite(step->smoothed_loss)) slc_text_line_add(l, "  smoothed %.4f", step->smoothed_loss);
     if (step->smoothed_loss < SLC_TRAINING_MOST_LOSS && progress->language)
-        put(l, "  perplexity %.4g", exp(step->smoothed_loss));
-    if (!isnan(step->evaluation_loss)) put(l, "  held-out %.4f", step->evaluation_loss);
-    if (!isnan(step->accuracy)) put(l, ", accuracy %.2f %%", 100 * step->accuracy);
+        slc_text_line_add(l, "  perplexity %.4g", exp(step->smoothed_loss));
+    if (!isnan(step->evaluation_loss)) slc_text_line_add(l, "  held-out %.4f", step->evaluation_loss);
+    if (!isnan(step->accuracy)) slc_text_line_add(l, ", accuracy %.2f %%", 100 * step->accuracy);
 }
 
 void slc_training_progress_line(const slc_training_progress *progress, const slc_training_step *step, char *out)
 {
     const double step_s = slc_training_latest_step_s(&progress->left);
     char left[32];
-    line l = {out, 0};
-    put(&l, "step %" PRIu64 "/%" PRIu64, step->step, progress->steps);
+    slc_text_line l = {out, SLC_TRAINING_SHOWN_BYTES, 0};
+    slc_text_line_add(&l, "step %" PRIu64 "/%" PRIu64, step->step, progress->steps);
     put_losses(&l, progress, step);
-    if (isfinite(step->passes)) put(&l, "  pass %.2f", step->passes);
-    put(&l, "  %.0f %s/s",
-        (progress->images ? (double)progress->images : slc_training_latest_tokens(&progress->left)) / step_s,
-        progress->images ? "images" : "tokens");
-    if (progress->peak_step_s > 0) put(&l, "  %.0f %% of peak", 100 * progress->peak_step_s / step_s);
+    if (isfinite(step->passes)) slc_text_line_add(&l, "  pass %.2f", step->passes);
+    slc_text_line_add(&l, "  %.0f %s/s",
+                      (progress->images ? (double)progress->images : slc_training_latest_tokens(&progress->left)) /
+                          step_s,
+                      progress->images ? "images" : "tokens");
+    if (progress->peak_step_s > 0) slc_text_line_add(&l, "  %.0f %% of peak", 100 * progress->peak_step_s / step_s);
     if (progress->verbose)
-        put(&l, "  exposed %.1f ms  memory %.1f MiB", step->exposed_s * 1e3, (double)step->peak_bytes / 0x1p20);
+        slc_text_line_add(&l, "  exposed %.1f ms  memory %.1f MiB", step->exposed_s * 1e3,
+                          (double)step->peak_bytes / 0x1p20);
     slc_training_format_time(progress->left.left_s, left);
-    put(&l, "  left %s%s", left, step->skipped ? "  skipped" : "");
+    slc_text_line_add(&l, "  left %s%s", left, step->skipped ? "  skipped" : "");
 }
 
 /* On a terminal an evaluation stays where it is, and so does the last step. */

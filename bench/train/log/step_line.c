@@ -1,9 +1,10 @@
 /* Numbers are written so that reading them gives the same number again, where it matters: losses and rates. */
 #include "bench/train/log/step_line.h"
 
+#include "lib/base/text/text_line.h"
+
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,42 +13,25 @@ const char slc_training_csv_head[] =
     "step,loss,learning_rate,step_s,exposed_s,gradient_norm,skipped,peak_bytes,bytes_sent,evaluation_loss,compressed,"
     "evaluation_accuracy,smoothed_loss,tokens,passes,elapsed_s,planning_s,time\n";
 
-typedef struct {
-    char *out;
-    size_t used;
-} line;
-
-static void put(line *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void put(line *l, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    const int length = vsnprintf(l->out + l->used, SLC_TRAINING_LINE_BYTES - l->used, format, args);
-    va_end(args);
-    if (length > 0) l->used += (size_t)length;
-    if (l->used >= SLC_TRAINING_LINE_BYTES) l->used = SLC_TRAINING_LINE_BYTES - 1;
-}
-
-static void put_number(line *l, const char *key, const char *format, double value)
+static void put_number(slc_text_line *l, const char *key, const char *format, double value)
 {
     char text[40];
-    put(l, ",\"%s\":", key);
+    slc_text_line_add(l, ",\"%s\":", key);
     snprintf(text, sizeof text, format, value);
-    put(l, "%s", isfinite(value) ? text : "null");
+    slc_text_line_add(l, "%s", isfinite(value) ? text : "null");
 }
 
-static void put_count(line *l, const char *key, uint64_t value)
+static void put_count(slc_text_line *l, const char *key, uint64_t value)
 {
-    put(l, ",\"%s\":%" PRIu64, key, value);
+    slc_text_line_add(l, ",\"%s\":%" PRIu64, key, value);
 }
 
-static void put_flag(line *l, const char *key, bool value)
+static void put_flag(slc_text_line *l, const char *key, bool value)
 {
-    put(l, ",\"%s\":%s", key, value ? "true" : "false");
+    slc_text_line_add(l, ",\"%s\":%s", key, value ? "true" : "false");
 }
 
-static void put_evaluation(line *l, const slc_training_step *step)
+static void put_evaluation(slc_text_line *l, const slc_training_step *step)
 {
     if (!isnan(step->evaluation_loss)) put_number(l, "evaluation_loss", "%.10g", step->evaluation_loss);
     if (!isnan(step->accuracy)) put_number(l, "evaluation_accuracy", "%.10g", step->accuracy);
@@ -55,8 +39,8 @@ static void put_evaluation(line *l, const slc_training_step *step)
 
 size_t slc_training_json_line(const slc_training_step *step, const slc_training_line_times *times, char *out)
 {
-    line l = {out, 0};
-    put(&l, "{\"step\":%" PRIu64, step->step);
+    slc_text_line l = {out, SLC_TRAINING_LINE_BYTES, 0};
+    slc_text_line_add(&l, "{\"step\":%" PRIu64, step->step);
     put_number(&l, "time", "%.3f", times->time_s);
     put_number(&l, "loss", "%.10g", step->loss);
     put_number(&l, "smoothed_loss", "%.10g", step->smoothed_loss);
@@ -73,60 +57,60 @@ size_t slc_training_json_line(const slc_training_step *step, const slc_training_
     put_flag(&l, "skipped", step->skipped);
     put_flag(&l, "compressed", step->compressed);
     put_evaluation(&l, step);
-    put(&l, "}\n");
+    slc_text_line_add(&l, "}\n");
     return l.used;
 }
 
 size_t slc_training_json_end_line(const slc_training_step *step, double time_s, char *out)
 {
-    line l = {out, 0};
-    put(&l, "{\"step\":%" PRIu64, step->step);
+    slc_text_line l = {out, SLC_TRAINING_LINE_BYTES, 0};
+    slc_text_line_add(&l, "{\"step\":%" PRIu64, step->step);
     put_number(&l, "time", "%.3f", time_s);
     put_evaluation(&l, step);
-    put(&l, "}\n");
+    slc_text_line_add(&l, "}\n");
     return l.used;
 }
 
-static void put_column(line *l, const char *format, double value)
+static void put_column(slc_text_line *l, const char *format, double value)
 {
     char text[40];
     snprintf(text, sizeof text, format, value);
-    put(l, ",%s", isfinite(value) ? text : "");
+    slc_text_line_add(l, ",%s", isfinite(value) ? text : "");
 }
 
 size_t slc_training_csv_line(const slc_training_step *step, const slc_training_line_times *times, char *out)
 {
-    line l = {out, 0};
-    put(&l, "%" PRIu64, step->step);
+    slc_text_line l = {out, SLC_TRAINING_LINE_BYTES, 0};
+    slc_text_line_add(&l, "%" PRIu64, step->step);
     put_column(&l, "%.9g", step->loss);
     put_column(&l, "%.15g", step->learning_rate);
     put_column(&l, "%.6f", step->step_s);
     put_column(&l, "%.6f", step->exposed_s);
     put_column(&l, "%.9g", step->gradient_norm);
-    put(&l, ",%d,%" PRIu64 ",%" PRIu64, step->skipped, step->peak_bytes, step->bytes_sent);
+    slc_text_line_add(&l, ",%d,%" PRIu64 ",%" PRIu64, step->skipped, step->peak_bytes, step->bytes_sent);
     put_column(&l, "%.9g", step->evaluation_loss);
-    put(&l, ",%d", step->compressed);
+    slc_text_line_add(&l, ",%d", step->compressed);
     put_column(&l, "%.9g", step->accuracy);
     put_column(&l, "%.9g", step->smoothed_loss);
-    put(&l, ",%" PRIu64, step->tokens);
+    slc_text_line_add(&l, ",%" PRIu64, step->tokens);
     put_column(&l, "%.6g", step->passes);
     put_column(&l, "%.6f", times->elapsed_s);
     put_column(&l, "%.6f", step->planning_s);
     put_column(&l, "%.3f", times->time_s);
-    put(&l, "\n");
+    slc_text_line_add(&l, "\n");
     return l.used;
 }
 
 size_t slc_training_csv_end_line(const slc_training_step *step, double time_s, char *out)
 {
-    line l = {out, 0};
-    put(&l, "%" PRIu64 ",,,,,,,,", step->step);
+    slc_text_line l = {out, SLC_TRAINING_LINE_BYTES, 0};
+    slc_text_line_add(&l, "%" PRIu64 ",,,,,,,,", step->step);
     put_column(&l, "%.9g", step->evaluation_loss);
-    put(&l, ",");
+    slc_text_line_add(&l, ",");
     put_column(&l, "%.9g", step->accuracy);
-    put(&l, ",,,,,");
+    slc_text_line_add(&l, ",,,,,");
     put_column(&l, "%.3f", time_s);
-    put(&l, "\n");
+    slc_text_line_add(&l, "\n");
     return l.used;
 }
 
