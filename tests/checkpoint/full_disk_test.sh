@@ -8,15 +8,11 @@ if ! grep -q '^  train ' <<<"$help"; then
     echo 'SKIP: built without a model'
     exit 77
 fi
-mkdir "$work/small"
-if ! mount -t tmpfs -o size=2m tmpfs "$work/small" 2>/dev/null; then
-    if [ -z "${SLUICE_TEST_IN_NAMESPACE:-}" ] && unshare -rm true 2>/dev/null; then
-        SLUICE_TEST_IN_NAMESPACE=1 exec unshare -rm bash "$0" "$sluice"
-    fi
+. "$(dirname "$0")/../support/small_disk.sh" 2m "$@"
+if [ -z "$mounted" ]; then
     echo 'SKIP: no file system of 2 MiB can be mounted here'
     exit 77
 fi
-trap 'umount "$work/small"; rm -rf "$work"' EXIT
 . "$(dirname "$0")/../support/train_check.sh"
 
 for ranks in 1 2; do

@@ -4,14 +4,7 @@
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
 command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
-mkdir "$work/small"
-mounted=
-if mount -t tmpfs -o size=64m tmpfs "$work/small" 2>/dev/null; then
-    mounted=yes
-    trap 'umount "$work/small"; rm -rf "$work"' EXIT
-elif [ -z "${SLUICE_TEST_IN_NAMESPACE:-}" ] && unshare -rm true 2>/dev/null; then
-    SLUICE_TEST_IN_NAMESPACE=1 exec unshare -rm bash "$0" "$sluice"
-fi
+. "$(dirname "$0")/../support/small_disk.sh" 64m "$@"
 . "$(dirname "$0")/../support/train_check.sh"
 
 key_of() { # FOLDER KEY: of its config.json
