@@ -306,8 +306,7 @@ static double forward_end(const simulation *sim, uint32_t stage, const slc_task 
 static void plan_operations(simulation *sim, uint32_t stage, const slc_task *task, double end_s)
 {
     const uint32_t length = round_length(sim);
-    const bool last = task->kind == SLC_TASK_BACKWARD || task->kind == SLC_TASK_WEIGHT;
-    if (!last || (task->micro_batch + 1) % length) return;
+    if (!slc_makes_weight_gradients(task->kind) || (task->micro_batch + 1) % length) return;
     for (uint32_t n = sim->stages[stage].first_operation; n < sim->stages[stage].end_operation; n++)
         if (sim->times->operations[n].piece == task->piece)
             slc_pipeline_events_add(&sim->events, fmax(end_s - sim->times->operations[n].before_end_s, sim->now_s),
@@ -361,16 +360,15 @@ static void end_task(simulation *sim, uint32_t stage, uint32_t number)
 {
     const slc_task *task = task_at(sim, stage, number);
     const uint32_t m = task->micro_batch, length = round_length(sim);
-    const bool back = task->kind == SLC_TASK_BACKWARD || task->kind == SLC_TASK_INPUT;
+    const bool input = slc_makes_input_gradient(task->kind), weights = slc_makes_weight_gradients(task->kind);
+    const bool head = task->piece + 1 == sim->pieces;
     sim->stages[stage].running = false;
-    if (task->kind == SLC_TASK_FORWARD && task->piece + 1 < sim->pieces) pass_on(sim, stage, false, task->piece + 1, m);
-    if (back && task->piece) pass_on(sim, stage, true, task->piece - 1, m);
+    if (task->kind == SLC_TASK_FORWARD && !head) pass_on(sim, stage, false, task->piece + 1, m);
+    if (input && task->piece) pass_on(sim, stage, true, task->piece - 1, m);
     if (sim->times->rows_s > 0) {
-        if (task->kind != SLC_TASK_FORWARD && task->kind != SLC_TASK_INPUT && !task->piece)
-            send(sim, SLC_TRANSFER_ROW_GRADIENTS, stage, 0, m, sim->times->rows_s);
-        if (back && task->piece + 1 == sim->pieces) send_rows_after(sim, m);
-        if (task->kind != SLC_TASK_FORWARD && task->kind != SLC_TASK_INPUT && task->piece + 1 == sim->pieces &&
-            (m + 1) % length == 0 && !sim->head_left[m / length])
+        if (weights && !task->piece) send(sim, SLC_TRANSFER_ROW_GRADIENTS, stage, 0, m, sim->times->rows_s);
+        if (input && head) send_rows_after(sim, m);
+        if (weights && head && (m + 1) % length == 0 && !sim->head_left[m / length])
             send_first_rows(sim, m / length + 1);
     }
     try_task(sim, stage);
@@ -432,7 +430,6 @@ static void handle(simulation *sim, const slc_pipeline_event *event)
 
 static sluice_status stuck(const simulation *sim)
 {
-    static const char *const names[SLC_TASK_KINDS] = {"forward", "backward", "input gradient", "weight gradient"};
     char text[200] = "";
     size_t used = 0;
     for (uint32_t s = 0; s < sim->program->shape.stages && used + 60 < sizeof text; s++) {
@@ -441,7 +438,7 @@ static sluice_status stuck(const simulation *sim)
         used +=
             (size_t)snprintf(text + used, sizeof text - used, "%sstage %u %s %s of micro-batch %u", used ? ", " : "", s,
                              sim->stages[s].sending > sim->options.sends ? "sends before" : "waits at",
-                             names[task->kind], task->micro_batch);
+                             slc_task_kind_name(task->kind), task->micro_batch);
     }
     return slc_error(SLUICE_ERR_FORMAT, "a pipeline of %u stages stands still: %s", sim->program->shape.stages, text);
 }
@@ -517,7 +514,7 @@ static void note_places(simulation *sim)
     for (uint32_t s = 0; s < program->shape.stages; s++)
         for (uint32_t t = 0; t < program->task_count; t++) {
             const slc_task *task = task_at(sim, s, t);
-            const bool back = task->kind == SLC_TASK_BACKWARD || task->kind == SLC_TASK_INPUT;
+            const bool back = slc_makes_input_gradient(task->kind);
             if (back || task->kind == SLC_TASK_FORWARD) sim->place[back][at(sim, task->piece, task->micro_batch)] = t;
             *time_of(sim, s, t) = (slc_task_time){NAN, NAN};
         }

@@ -85,8 +85,7 @@ static double reader_start(const tracing *t, const slc_transfer *transfer)
     if (transfer->kind == SLC_TRANSFER_ROW_GRADIENTS) return NAN;
     for (uint32_t n = 0; n < program->task_count; n++)
         if (tasks[n].piece == transfer->piece && tasks[n].micro_batch == transfer->micro_batch &&
-            (back ? tasks[n].kind == SLC_TASK_BACKWARD || tasks[n].kind == SLC_TASK_INPUT
-                  : tasks[n].kind == SLC_TASK_FORWARD))
+            (back ? slc_makes_input_gradient(tasks[n].kind) : tasks[n].kind == SLC_TASK_FORWARD))
             return t->plan->forecast.tasks[(size_t)transfer->to * program->task_count + n].start_s;
     return NAN;
 }

@@ -83,12 +83,10 @@ uint32_t slc_pipeline_held(const slc_pipeline_program *program, uint32_t stage, 
 
 /* ---- Checking ---- */
 
-static const char *const kind_names[SLC_TASK_KINDS] = {"forward", "backward", "input gradient", "weight gradient"};
-
 static sluice_status task_error(const slc_task *task, uint32_t stage, const char *what)
 {
-    return slc_error(SLUICE_ERR_FORMAT, "stage %u: %s of piece %u, micro-batch %u: %s", stage, kind_names[task->kind],
-                     task->piece, task->micro_batch, what);
+    return slc_error(SLUICE_ERR_FORMAT, "stage %u: %s of piece %u, micro-batch %u: %s", stage,
+                     slc_task_kind_name(task->kind), task->piece, task->micro_batch, what);
 }
 
 /* `done` has a bit for each kind of each piece and micro-batch; `next` is the next micro-batch of each piece and kind.

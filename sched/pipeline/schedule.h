@@ -31,6 +31,18 @@ typedef enum {
     SLC_TASK_KINDS
 } slc_task_kind;
 
+const char *slc_task_kind_name(slc_task_kind kind); /* "forward", "backward", "input gradient", "weight gradient" */
+
+static inline bool slc_makes_input_gradient(slc_task_kind kind)
+{
+    return kind == SLC_TASK_BACKWARD || kind == SLC_TASK_INPUT;
+}
+
+static inline bool slc_makes_weight_gradients(slc_task_kind kind)
+{
+    return kind == SLC_TASK_BACKWARD || kind == SLC_TASK_WEIGHT;
+}
+
 typedef struct {
     slc_task_kind kind;
     uint32_t piece, micro_batch;

@@ -6,6 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *slc_task_kind_name(slc_task_kind kind)
+{
+    static const char *const names[SLC_TASK_KINDS] = {"forward", "backward", "input gradient", "weight gradient"};
+    return names[kind];
+}
+
 static void order_gpipe(const slc_pipeline_shape *shape, uint32_t stage, slc_task_list *list)
 {
     for (uint32_t m = 0; m < shape->micro_batches; m++) slc_task_append(list, SLC_TASK_FORWARD, stage, m);
