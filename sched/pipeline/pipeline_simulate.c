@@ -1,6 +1,7 @@
 /* Goes from event to event: a task, a message or an operation ends, and what waited for it starts. */
 #include "sched/pipeline/pipeline_simulate.h"
 
+#include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
 #include "sched/pipeline/events.h"
 
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 
 enum { NONE = UINT32_MAX };
+enum { DELAY_STREAM = 0x50 };
 enum { TASK_ENDS, EGRESS_ENDS, THREAD_ENDS, ARRIVES, READY, AGREED };
 
 /* What waits for an egress or a thread, or is on it. */
@@ -75,14 +77,11 @@ static uint32_t round_length(const simulation *sim)
     return sim->micro_batches / sim->rounds;
 }
 
-/* SplitMix64 (Steele, Lea & Flood, OOPSLA 2014). */
 static double draw_delay(simulation *sim)
 {
     if (!(sim->options.delay_s > 0)) return 0;
-    uint64_t z = sim->options.seed + (sim->draws += 0x9e3779b97f4a7c15u);
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return sim->options.delay_s * (double)((z ^ z >> 31) >> 11) * 0x1p-53;
+    return sim->options.delay_s * (double)slc_random_below(sim->options.seed, DELAY_STREAM, sim->draws++, 1u << 31) *
+           0x1p-31;
 }
 
 static void try_task(simulation *sim, uint32_t stage);
