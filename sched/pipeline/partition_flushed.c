@@ -5,6 +5,7 @@
 #include "lib/base/bisect.h"
 #include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
+#include "sched/pipeline/chain_sums.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -25,8 +26,8 @@ typedef struct {
 typedef struct {
     const slc_flushed_partition *in;
     uint32_t layers, stages;
-    double *time_s, *tail_s;         /* [layers + 1] sums before a layer */
-    uint64_t *fixed, *values, *kept; /* [layers + 1] */
+    slc_chain_sums sums;
+    double *tail_s; /* [layers + 1] of the layers before each */
     way *ways;
     uint32_t way_count, way_capacity;
     uint32_t *first_way; /* [(stages + 1) * (layers + 1)] ways to cut the first layers into so many stages; NONE */
@@ -36,7 +37,7 @@ typedef struct {
 static double stage_s(const search *s, uint32_t first, uint32_t end)
 {
     const double *cut_s = s->in->cut_s;
-    double sum_s = s->time_s[end] - s->time_s[first];
+    double sum_s = slc_chain_s(&s->sums, first, end);
     if (cut_s && first) sum_s += cut_s[first - 1];
     if (cut_s && end < s->layers) sum_s += cut_s[end - 1];
     return sum_s;
@@ -49,13 +50,12 @@ static double tail_of(const search *s, uint32_t stage, uint32_t first, uint32_t 
 
 static uint64_t bytes_of(const search *s, uint32_t stage, uint32_t first, uint32_t end)
 {
-    const uint64_t held = s->in->held ? s->in->held[stage] : 1;
-    return s->fixed[end] - s->fixed[first] + s->values[end] - s->values[first] + held * (s->kept[end] - s->kept[first]);
+    return slc_chain_bytes(&s->sums, first, end, 1, s->in->held ? s->in->held[stage] : 1);
 }
 
 static bool may_end(const search *s, uint32_t end)
 {
-    return end == s->layers || !s->in->chain.uncut || !s->in->chain.uncut[end - 1];
+    return end == s->layers || slc_chain_may_cut(&s->in->chain, end);
 }
 
 static uint32_t *ways_of(const search *s, uint32_t stages, uint32_t end)
@@ -94,7 +94,7 @@ static void keep_way(search *s, uint32_t stages, uint32_t end, way found)
 static bool may_have(const search *s, uint32_t stage, uint32_t first, uint32_t end, double cap_s, bool *longer)
 {
     const uint64_t *limit = s->in->limit_bytes;
-    *longer = s->time_s[end] - s->time_s[first] <= cap_s && !(limit && bytes_of(s, stage, first, end) > limit[stage]);
+    *longer = slc_chain_s(&s->sums, first, end) <= cap_s && !(limit && bytes_of(s, stage, first, end) > limit[stage]);
     return *longer && may_end(s, end) && stage_s(s, first, end) <= cap_s;
 }
 
@@ -103,7 +103,7 @@ static bool may_have(const search *s, uint32_t stage, uint32_t first, uint32_t e
 static void extend(search *s, uint32_t stages, uint32_t first, uint32_t end, double below_s)
 {
     const double takes_s = stage_s(s, first, end), tail_s = tail_of(s, stages, first, end);
-    const double left_s = s->time_s[s->layers] - s->time_s[end];
+    const double left_s = slc_chain_s(&s->sums, end, s->layers);
     for (uint32_t w = *ways_of(s, stages, first); w != NONE; w = s->ways[w].next) {
         const way before = s->ways[w];
         const way found = {
@@ -181,7 +181,7 @@ static size_t least_cap(search *s, const double *maxima, size_t count)
 static sluice_status go(search *s, uint32_t *first_layer, double *cost_s)
 {
     size_t count;
-    double *maxima = possible_maxima(s, &count), least_s = s->time_s[s->layers];
+    double *maxima = possible_maxima(s, &count), least_s = slc_chain_s(&s->sums, 0, s->layers);
     *cost_s = INFINITY;
     if (!maxima) return slc_error(SLUICE_ERR_MEMORY, "times of %u layers", s->layers);
     const double more = s->in->micro_batches - 1.0;
@@ -206,35 +206,24 @@ static sluice_status go(search *s, uint32_t *first_layer, double *cost_s)
 static sluice_status search_init(search *s, const slc_flushed_partition *in)
 {
     const slc_chain *chain = &in->chain;
-    const size_t sums = (size_t)chain->layers + 1;
+    const size_t width = (size_t)chain->layers + 1;
     *s = (search){.in = in, .layers = chain->layers, .stages = in->stages};
     if (!in->stages || in->stages > chain->layers)
         return slc_error(SLUICE_ERR_ARGUMENT, "%u stages of %u layers: each stage needs a layer of its own", in->stages,
                          chain->layers);
-    s->time_s = calloc(2 * sums, sizeof *s->time_s);
-    s->fixed = calloc(3 * sums, sizeof *s->fixed);
-    s->first_way = calloc(((size_t)in->stages + 1) * sums, sizeof *s->first_way);
-    if (!s->time_s || !s->fixed || !s->first_way)
-        return slc_error(SLUICE_ERR_MEMORY, "cuts of %u layers", chain->layers);
-    s->tail_s = s->time_s + sums;
-    s->values = s->fixed + sums;
-    s->kept = s->values + sums;
-    for (uint32_t l = 0; l < chain->layers; l++) {
-        s->time_s[l + 1] = s->time_s[l] + chain->layer_s[l];
-        s->tail_s[l + 1] = s->tail_s[l] + (in->tail_s ? in->tail_s[l] : 0);
-        s->fixed[l + 1] = s->fixed[l] + (chain->fixed_bytes ? chain->fixed_bytes[l] : 0);
-        s->values[l + 1] = s->values[l] + (chain->value_bytes ? chain->value_bytes[l] : 0);
-        s->kept[l + 1] = s->kept[l] + (chain->kept_bytes ? chain->kept_bytes[l] : 0);
-    }
-    return SLUICE_OK;
+    s->tail_s = calloc(width, sizeof *s->tail_s);
+    s->first_way = calloc(((size_t)in->stages + 1) * width, sizeof *s->first_way);
+    if (!s->tail_s || !s->first_way) return slc_error(SLUICE_ERR_MEMORY, "cuts of %u layers", chain->layers);
+    for (uint32_t l = 0; l < chain->layers; l++) s->tail_s[l + 1] = s->tail_s[l] + (in->tail_s ? in->tail_s[l] : 0);
+    return slc_chain_sums_init(&s->sums, chain);
 }
 
 static void search_fini(search *s)
 {
     free(s->first_way);
     free(s->ways);
-    free(s->fixed);
-    free(s->time_s);
+    free(s->tail_s);
+    slc_chain_sums_fini(&s->sums);
 }
 
 sluice_status slc_partition_flushed(const slc_flushed_partition *in, uint32_t *first_layer, double *cost_s)

@@ -2,6 +2,7 @@
 #include "sched/pipeline/partition.h"
 
 #include "lib/base/status.h"
+#include "sched/pipeline/chain_sums.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -22,8 +23,7 @@ typedef struct {
 typedef struct {
     const slc_steady_partition *in;
     uint32_t layers, hosts, ranks; /* ranks of a host, or of all where there are no hosts */
-    double *time_s;                /* [layers + 1] sums before a layer */
-    uint64_t *fixed, *values, *kept;
+    slc_chain_sums sums;
     best_cut *within;  /* [(layers + 1) * (ranks + 1)] one range on one host's ranks: layers up to, ranks */
     best_cut *across;  /* [(layers + 1) * (hosts + 1)] */
     double **one_host; /* [(hosts + 1)^2] by hosts up to and with a stage, and of it: [layers * (layers + 1)] periods of
@@ -40,21 +40,14 @@ static bool fits(const search *s, uint32_t first, uint32_t end, uint64_t ranks, 
 {
     if (!s->in->limit_bytes) return true;
     const uint64_t held = (uint64_t)held_of(ranks, replicas), versions = s->in->versions ? s->in->versions : held;
-    return s->fixed[end] - s->fixed[first] + versions * (s->values[end] - s->values[first]) +
-               held * (s->kept[end] - s->kept[first]) <=
-           s->in->limit_bytes;
+    return slc_chain_bytes(&s->sums, first, end, versions, held) <= s->in->limit_bytes;
 }
 
 static double replicated_s(const search *s, const slc_partition_level *level, double time_s, uint32_t first,
                            uint32_t end, uint32_t replicas)
 {
-    const double bytes = (double)(s->values[end] - s->values[first]);
+    const double bytes = (double)slc_chain_values(&s->sums, first, end);
     return (time_s + 4 * (replicas - 1.0) * bytes / (replicas * level->bytes_per_s)) / replicas;
-}
-
-static bool may_cut(const search *s, uint32_t before)
-{
-    return !s->in->chain.uncut || !s->in->chain.uncut[before - 1];
 }
 
 /* ---- Within a host ---- */
@@ -64,7 +57,7 @@ static double stage_within(const search *s, uint32_t first, uint32_t end, uint32
 {
     const uint64_t ranks = (uint64_t)(s->ranks - up_to + replicas) * after->replicas + after->ranks;
     if (!fits(s, first, end, ranks, replicas * after->replicas)) return INFINITY;
-    return replicated_s(s, &s->in->levels[0], s->time_s[end] - s->time_s[first], first, end, replicas);
+    return replicated_s(s, &s->in->levels[0], slc_chain_s(&s->sums, first, end), first, end, replicas);
 }
 
 /* Do these layers and any more of them not fit into the last stage of `up_to` ranks, however many of these it has? */
@@ -82,9 +75,9 @@ static void fill_within(search *s, uint32_t from, const behind *after)
         for (uint32_t n = 1; n <= s->ranks; n++) {
             best_cut best = {stage_within(s, from, end, n, n, after), from, n};
             for (uint32_t first = end; --first > from;) {
-                if ((s->time_s[end] - s->time_s[first]) / n >= best.period_s || is_too_large(s, first, end, n, after))
+                if (slc_chain_s(&s->sums, first, end) / n >= best.period_s || is_too_large(s, first, end, n, after))
                     break;
-                if (!may_cut(s, first)) continue;
+                if (!slc_chain_may_cut(&s->in->chain, first)) continue;
                 const double message = 2 * (double)s->in->boundary_bytes[first - 1] / s->in->levels[0].bytes_per_s;
                 for (uint32_t r = 1; r < n; r++) {
                     double period_s = fmax(s->within[(size_t)first * width + n - r].period_s, message / r);
@@ -135,8 +128,8 @@ static sluice_status fill_across(search *s)
         for (uint32_t n = 1; n <= s->hosts; n++) {
             best_cut best = {stage_across(s, periods_on_host(s, n, n), 0, end, n), 0, n};
             for (uint32_t first = end; --first > 0;) {
-                if ((s->time_s[end] - s->time_s[first]) / ((double)n * s->ranks) >= best.period_s) break;
-                if (!may_cut(s, first)) continue;
+                if (slc_chain_s(&s->sums, first, end) / ((double)n * s->ranks) >= best.period_s) break;
+                if (!slc_chain_may_cut(&s->in->chain, first)) continue;
                 const double message = 2 * (double)s->in->boundary_bytes[first - 1] / s->in->levels[1].bytes_per_s;
                 for (uint32_t h = 1; h < n; h++) {
                     double period_s = fmax(s->across[(size_t)first * width + n - h].period_s, message / h);
@@ -201,27 +194,17 @@ static sluice_status go(search *s, slc_steady_stage *stages, uint32_t *count, do
 static sluice_status search_init(search *s, const slc_steady_partition *in)
 {
     const slc_chain *chain = &in->chain;
-    const size_t sums = (size_t)chain->layers + 1;
+    const size_t width = (size_t)chain->layers + 1;
     *s = (search){.in = in,
                   .layers = chain->layers,
                   .ranks = in->levels[0].ranks,
                   .hosts = in->levels[1].ranks > 1 ? in->levels[1].ranks : 1};
-    s->time_s = calloc(sums, sizeof *s->time_s);
-    s->fixed = calloc(3 * sums, sizeof *s->fixed);
-    s->within = calloc(sums * ((size_t)s->ranks + 1), sizeof *s->within);
-    s->across = calloc(sums * ((size_t)s->hosts + 1), sizeof *s->across);
+    s->within = calloc(width * ((size_t)s->ranks + 1), sizeof *s->within);
+    s->across = calloc(width * ((size_t)s->hosts + 1), sizeof *s->across);
     s->one_host = calloc(((size_t)s->hosts + 1) * (s->hosts + 1), sizeof *s->one_host);
-    if (!s->time_s || !s->fixed || !s->within || !s->across || !s->one_host)
+    if (!s->within || !s->across || !s->one_host)
         return slc_error(SLUICE_ERR_MEMORY, "cuts of %u layers", chain->layers);
-    s->values = s->fixed + sums;
-    s->kept = s->values + sums;
-    for (uint32_t l = 0; l < chain->layers; l++) {
-        s->time_s[l + 1] = s->time_s[l] + chain->layer_s[l];
-        s->fixed[l + 1] = s->fixed[l] + (chain->fixed_bytes ? chain->fixed_bytes[l] : 0);
-        s->values[l + 1] = s->values[l] + (chain->value_bytes ? chain->value_bytes[l] : 0);
-        s->kept[l + 1] = s->kept[l] + (chain->kept_bytes ? chain->kept_bytes[l] : 0);
-    }
-    return SLUICE_OK;
+    return slc_chain_sums_init(&s->sums, chain);
 }
 
 static void search_fini(search *s)
@@ -230,8 +213,7 @@ static void search_fini(search *s)
     free(s->one_host);
     free(s->across);
     free(s->within);
-    free(s->fixed);
-    free(s->time_s);
+    slc_chain_sums_fini(&s->sums);
 }
 
 sluice_status slc_partition_steady(const slc_steady_partition *in, slc_steady_stage *stages, uint32_t *count,
