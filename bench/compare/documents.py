@@ -33,7 +33,7 @@ except ImportError as missing:
 
 LICENCES = pathlib.Path("/usr/share/common-licenses")
 LIMIT, CONTEXT, BATCH, RATE = 1e-5, 64, 8, 1e-3
-# The template that --chat-template chatml has, with marks around what the assistant says.
+# CHATML writes what --chat-template chatml writes, with marks around what the assistant says.
 CHATML = ("{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n'}}{% if message['role'] == 'assistant' "
           "%}{% generation %}{{ message['content'] + '<|im_end|>' }}{% endgeneration %}{% else %}{{ message['content'] + "
           "'<|im_end|>' }}{% endif %}{{ '\n' }}{% endfor %}")
@@ -64,7 +64,7 @@ def make_records(kind, found):
                           {"role": "assistant", "content": found[i + 1][0]}]} for i in range(0, len(found) - 1, 2)]
 
 
-# ---- What is trained ----
+# ---- Tokenizers and models ----
 
 def make_tokenizer(kind, texts, folder):
     if kind in ("classes", "pairs"):
@@ -100,7 +100,7 @@ def make_model(kind, tokenizer, labels, folder):
     return model
 
 
-# ---- Rows as transformers has them ----
+# ---- Rows as transformers' tokenizer makes them ----
 
 def numbered(records):
     """Classes as Sluice numbers them: words in the order of their bytes."""

@@ -25,7 +25,7 @@ sluice_status slc_plan_add_waits_by_sum(const slc_job *job, slc_plan *plan, bool
 /* Fills the waits of the training program in place of those that there are, and counts the work. Errors: MEMORY. */
 sluice_status slc_plan_renew_training_waits(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan *plan);
 
-/* The same for both programs. */
+/* Fills the waits of both programs in place of those that there are, and counts the work. Errors: MEMORY. */
 sluice_status slc_plan_renew_waits(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan *plan);
 
 /* Items and claims of both programs: by how much of a plan its work is counted. */

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* ---- What crosses ---- */
+/* ---- Bytes across a cut ---- */
 
 uint32_t slc_last_forward_reader(const slc_job *job, const slc_activation_life *life)
 {

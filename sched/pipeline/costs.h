@@ -1,4 +1,4 @@
-/* What the tasks, messages and operations of a cut job take, for the simulator and for the programmes that cut. */
+/* Seconds of the tasks, messages and operations of a cut job, for the simulator and for the programmes that cut. */
 #pragma once
 
 #include "lib/plan/profile.h"

@@ -1,6 +1,5 @@
-/* Where a chain of layers is cut into stages: programmes that find the best cuts, replicas too where the schedule has
- * no idle time. Bytes here are sums over a stage's layers, a bound by which cuts are chosen; the packer has the last
- * word. */
+/* Programmes that cut a chain of layers into stages: the best cuts, and replicas too where the schedule has no idle
+ * time. Bytes here are sums over a stage's layers, a bound by which cuts are chosen; the packer has the last word. */
 #pragma once
 
 #include <sluice/status.h>
@@ -66,10 +65,12 @@ typedef struct {
 
 /* Finds the stages and replicas that minimise the period of a micro-batch (PipeDream, Narayanan et al. 2019), with all
  * ranks in use. With t the seconds of layers i..j, w their values, a_k the bytes across the cut behind layer k, beta
- * the bandwidth: T(i,j,r) = (t + 4 (r-1) w / (r beta)) / r A(j,r)   = min(T(0,j,r), min over k, r' of max(A(k,r-r'), 2
- * a_k / (beta r'), T(k+1,j,r'))) With hosts, T of hosts has A of layers i..j on one host's ranks in the place of t,
- * with the hosts' bandwidth. A stage holds ceil(n / r) micro-batches, n the ranks of its stage and of those after it, r
- * its replicas; it fits if fixed + versions * values + held * kept <= limit. `stages` has room for all ranks; *count of
- * them are filled, 0 if nothing fits, with *period_s INFINITY. Errors: MEMORY. */
+ * the bandwidth:
+ *   T(i,j,r) = (t + 4 (r-1) w / (r beta)) / r
+ *   A(j,r)   = min(T(0,j,r), min over k, r' of max(A(k,r-r'), 2 a_k / (beta r'), T(k+1,j,r')))
+ * With hosts, T of hosts has A of layers i..j on one host's ranks in the place of t, with the hosts' bandwidth. A stage
+ * holds ceil(n / r) micro-batches, n the ranks of its stage and of those after it, r its replicas; it fits if fixed +
+ * versions * values + held * kept <= limit. `stages` has room for all ranks; *count of them are filled, 0 if nothing
+ * fits, with *period_s INFINITY. Errors: MEMORY. */
 sluice_status slc_partition_steady(const slc_steady_partition *in, slc_steady_stage *stages, uint32_t *count,
                                    double *period_s);

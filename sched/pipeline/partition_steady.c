@@ -13,8 +13,8 @@ typedef struct {
     uint32_t first_layer, replicas; /* first_layer is that of the whole range where it is one stage */
 } best_cut;
 
-/* What lies behind a range of layers, in ranks for each of `replicas` copies of the range: it decides how many
- * micro-batches the range's stages hold. */
+/* Ranks of the layers behind a range, which itself has so many replicas. They decide how many micro-batches the range's
+ * stages hold. */
 typedef struct {
     uint64_t ranks;
     uint32_t replicas;
@@ -35,7 +35,7 @@ static double held_of(uint64_t ranks, uint32_t replicas)
     return ceil((double)ranks / replicas);
 }
 
-/* Does a stage fit that has `ranks` ranks from itself on, for each `copies` of it? */
+/* Does a stage of so many replicas fit that has `ranks` ranks from itself on? */
 static bool fits(const search *s, uint32_t first, uint32_t end, uint64_t ranks, uint32_t replicas)
 {
     if (!s->in->limit_bytes) return true;

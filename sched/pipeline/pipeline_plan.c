@@ -34,7 +34,7 @@ typedef struct {
     double best_s;          /* step of the best cuts so far; INFINITY: there are none */
 } planning;
 
-/* ---- What is asked for ---- */
+/* ---- The request ---- */
 
 /* Marks the cuts that would part the layers of a unit. Returns the unit that forbids most of them; SLC_NONE: none does.
  */

@@ -13,7 +13,7 @@ enum { NONE = UINT32_MAX };
 enum { DELAY_STREAM = 0x50 };
 enum { TASK_ENDS, EGRESS_ENDS, THREAD_ENDS, ARRIVES, READY, AGREED };
 
-/* What waits for an egress or a thread, or is on it. */
+/* A transfer that waits for an egress or a thread, or is on it. */
 typedef struct {
     double takes_s;
     uint32_t reader; /* number of the task that reads the message, at its stage; NONE: its receive is always posted */
@@ -286,7 +286,7 @@ static uint32_t delay_of(const simulation *sim, uint32_t stage)
     return schedule->flushes ? 1 : schedule->versions(&sim->program->shape, stage);
 }
 
-/* When a forward that started at `start_s` ends, for the operations that it waits for inside; NaN: not known yet. */
+/* Returns when a task that started at `start_s` ends: a forward may wait inside for operations. NaN: not known yet. */
 static double forward_end(const simulation *sim, uint32_t stage, const slc_task *task, double start_s, double takes_s)
 {
     const uint32_t length = round_length(sim), delay = delay_of(sim, stage), round = task->micro_batch / length;

@@ -49,7 +49,7 @@ typedef struct {
     uint64_t seed;  /* of those */
 } slc_pipeline_simulation;
 
-/* NaN: it has not come to that. */
+/* Seconds from the simulation's begin. NaN: it has not come to that. */
 typedef struct {
     double start_s, end_s; /* a forward that waits inside for an operation ends later than its duration says */
 } slc_task_time;
@@ -62,7 +62,7 @@ typedef enum {
     SLC_TRANSFER_OPERATION
 } slc_transfer_kind;
 
-/* What an egress or a thread did. */
+/* One thing that an egress or a thread did. */
 typedef struct {
     slc_transfer_kind kind;
     uint32_t from, to;           /* stages; the same for an operation */

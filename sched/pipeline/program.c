@@ -114,7 +114,7 @@ static const char *fault_of(const checking *c, uint32_t stage, const slc_task *t
     return NULL;
 }
 
-/* Where each piece takes micro-batches in ascending order in each direction, both ends of a channel agree. */
+/* Both ends of a channel agree if each piece takes micro-batches in ascending order in each direction. */
 static sluice_status check_all(checking *c)
 {
     const slc_pipeline_program *program = c->program;

@@ -220,7 +220,7 @@ static void add_forward_life(build *b, const slc_activation_life *life, uint32_t
     add_life(b, own, arrives ? channels->forward_in : 0, read >= end ? channels->forward_out : 0);
 }
 
-/* The same, where a backward makes it. */
+/* The part of an activation's life that a piece has, where a backward makes it. */
 static void add_backward_life(build *b, const slc_activation_life *life, uint32_t first, uint32_t end,
                               const piece_channels *channels)
 {

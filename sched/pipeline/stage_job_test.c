@@ -90,7 +90,7 @@ static slc_profile *profile_by_hand(uint32_t micro_batches)
     return profile;
 }
 
-/* What the activations of a stage need, in units of 64 bytes. */
+/* Counts by hand what the activations of a stage need, in units of 64 bytes. */
 static uint64_t activations_by_hand(const char *schedule, uint32_t micro_batches, uint32_t stage)
 {
     static const uint32_t first_layer[2] = {0, 1};
