@@ -5,7 +5,7 @@
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/base/text/shell_word.h"
-#include "lib/data/utf8.h"
+#include "lib/base/text/utf8.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -107,7 +107,7 @@ sluice_status slc_text_form_check(const slc_file *file)
     if (!status) {
         const char *nul = memchr(text, 0, bytes);
         const size_t end = nul ? (size_t)(nul - text) : bytes;
-        size_t wrong = slc_utf8_wrong(text, end);
+        size_t wrong = slc_utf8_valid(text, end);
         /* A character that the piece's end cuts off is right. */
         if (wrong < end && end == bytes && bytes < file->bytes && bytes - wrong < 4) wrong = end;
         if (wrong < bytes) status = refuse(file, text, bytes, wrong);

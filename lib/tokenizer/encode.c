@@ -2,6 +2,8 @@
  * tokenizer_test.c covers this file. */
 #include "lib/tokenizer/tokenizer_parts.h"
 
+#include "lib/base/text/utf8.h"
+
 #include <stdlib.h>
 
 typedef struct {

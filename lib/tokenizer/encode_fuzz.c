@@ -3,6 +3,7 @@
  * text that is cut where it may be cut must give the tokens of the whole. */
 #include "tests/support/base/file_fuzz.h"
 #include "tests/support/tokenizer/made_bpe.h"
+#include "lib/base/text/utf8.h"
 #include "lib/tokenizer/pretokenize.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,7 +1,7 @@
 /* One row of a table. record_files_test.c covers this file. */
 #include "lib/base/status.h"
+#include "lib/base/text/utf8.h"
 #include "lib/data/records/records_parts.h"
-#include "lib/data/utf8.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +43,7 @@ sluice_status slc_table_row_read(const slc_records *set, const slc_records_file 
     slc_span *const to[SLC_FIELDS] = {&record->text, &record->pair, &record->label};
     bool more = true;
     int column = 0;
-    const size_t wrong = slc_utf8_wrong(record->line, bytes);
+    const size_t wrong = slc_utf8_valid(record->line, bytes);
     for (; slc_table_next_field(part->form, &rest, &more, record->line, &field); column++)
         for (int f = 0; f < SLC_FIELD_MESSAGES; f++)
             if (part->column[f] == column && set->have[f]) *to[f] = field;

@@ -2,6 +2,7 @@
 #include "lib/tokenizer/unicode/chars.h"
 
 #include "lib/base/status.h"
+#include "lib/base/text/utf8.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -47,38 +48,6 @@ sluice_status slc_chars_append_rune(slc_chars *chars, uint32_t rune)
     return slc_chars_append(chars, out, bytes);
 }
 
-/* Returns the number of bytes at `text` that are a character, or the longest beginning of one (*whole is false then; at
- * least 1). The limits of the second byte are those of the Unicode standard's table 3-7. */
-static size_t character(const unsigned char *text, size_t bytes, bool *whole)
-{
-    unsigned char first = text[0], least = 0x80, most = 0xBF;
-    size_t length = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
-    if (first == 0xE0) least = 0xA0;
-    if (first == 0xED) most = 0x9F;
-    if (first == 0xF0) least = 0x90;
-    if (first == 0xF4) most = 0x8F;
-    size_t have = 1;
-    while (have < length && have < bytes && text[have] >= least && text[have] <= most) {
-        least = 0x80, most = 0xBF;
-        have++;
-    }
-    *whole = have == length;
-    return have;
-}
-
-size_t slc_utf8_valid(const char *text, size_t bytes)
-{
-    size_t at = 0;
-    while (at < bytes) {
-        bool whole = true;
-        size_t take =
-            (unsigned char)text[at] < 0x80 ? 1 : character((const unsigned char *)text + at, bytes - at, &whole);
-        if (!whole) break;
-        at += take;
-    }
-    return at;
-}
-
 sluice_status slc_chars_append_repaired(slc_chars *chars, const char *text, size_t bytes)
 {
     size_t before = chars->count;
@@ -88,7 +57,7 @@ sluice_status slc_chars_append_repaired(slc_chars *chars, const char *text, size
         bool whole;
         status = slc_chars_append(chars, text, valid);
         if (!status && valid < bytes) {
-            damaged = character((const unsigned char *)text + valid, bytes - valid, &whole);
+            damaged = slc_utf8_character(text + valid, bytes - valid, &whole);
             status = slc_chars_append_rune(chars, 0xFFFD);
         }
         text += valid + damaged;

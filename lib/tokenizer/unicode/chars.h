@@ -20,8 +20,6 @@ sluice_status slc_chars_append_rune(slc_chars *chars, uint32_t rune);
 /* Appends text that may be anything: each longest beginning of a character, or else each byte, that is no UTF-8 becomes
  * U+FFFD (Unicode 14, section 3.9, "substitution of maximal subparts"), as in Python and Rust. */
 sluice_status slc_chars_append_repaired(slc_chars *chars, const char *text, size_t bytes);
-/* The number of bytes at the beginning of `text` that are valid UTF-8. */
-size_t slc_utf8_valid(const char *text, size_t bytes);
 
 /* The code point at `*at`, which moves to the next one. */
 static inline uint32_t slc_rune_next(const char *text, size_t *at)

@@ -1,0 +1,13 @@
+/* UTF-8 as RFC 3629 has it: no surrogates, no overlong forms, at most U+10FFFF. Any thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The number of bytes at `text` that are a character, or the longest beginning of one (*whole is false then; at least
+ * 1). `bytes`, from 1 on, are there. */
+size_t slc_utf8_character(const char *text, size_t bytes, bool *whole);
+
+/* The number of bytes at the beginning of `text` that are valid UTF-8. A character that the end cuts off is not valid
+ * from its first byte on. */
+size_t slc_utf8_valid(const char *text, size_t bytes);
