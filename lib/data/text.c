@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { PIECE = 4096, MOST_PIECES = 256, STREAM_WINDOWS = 0x74657874 /* keeps these draws apart from a model's */ };
+enum { PIECE = 4096, STREAM_WINDOWS = 0x74657874 /* keeps these draws apart from a model's */ };
 
 /* ---- Opening ---- */
 
@@ -111,31 +111,11 @@ static sluice_status add_path(slc_text *text, const char *path)
     return S_ISDIR(info.st_mode) ? add_directory(text, path) : add_file(text, path, true);
 }
 
-/* Hashes a file's length and pieces of all of it: a short file whole, a long one at places that are evenly spread, its
- * beginning and its end among them. */
-static sluice_status hash_pieces(const slc_file *file, uint64_t *hash)
-{
-    unsigned char piece[PIECE];
-    const uint64_t pieces =
-        file->bytes <= (uint64_t)PIECE * MOST_PIECES ? (file->bytes + PIECE - 1) / PIECE : MOST_PIECES;
-    *hash = slc_fnv(*hash, &file->bytes, sizeof file->bytes);
-    for (uint64_t i = 0; i < pieces; i++) {
-        uint64_t last = file->bytes > PIECE ? file->bytes - PIECE : 0;
-        uint64_t first = pieces < MOST_PIECES ? i * PIECE : (uint64_t)((double)last * (double)i / (double)(pieces - 1));
-        if (i + 1 == pieces && first < last) first = last;
-        size_t count = file->bytes - first < PIECE ? (size_t)(file->bytes - first) : PIECE;
-        sluice_status status = slc_file_read(file, first, count, piece);
-        if (status) return status;
-        *hash = slc_fnv(*hash, piece, count);
-    }
-    return SLUICE_OK;
-}
-
 static sluice_status take_fingerprint(slc_text *text)
 {
     text->fingerprint = SLC_FNV_START;
     for (size_t i = 0; i < text->count; i++) {
-        sluice_status status = hash_pieces(&text->files[i].file, &text->fingerprint);
+        sluice_status status = slc_file_hash_pieces(&text->files[i].file, &text->fingerprint);
         if (status) return status;
     }
     return SLUICE_OK;

@@ -98,6 +98,25 @@ sluice_status slc_file_hash(const slc_file *file, uint64_t *hash)
     return status;
 }
 
+sluice_status slc_file_hash_pieces(const slc_file *file, uint64_t *hash)
+{
+    enum { PIECE = 4096, MOST_PIECES = 256 };
+    unsigned char piece[PIECE];
+    const uint64_t pieces =
+        file->bytes <= (uint64_t)PIECE * MOST_PIECES ? (file->bytes + PIECE - 1) / PIECE : MOST_PIECES;
+    const uint64_t last = file->bytes > PIECE ? file->bytes - PIECE : 0;
+    *hash = slc_fnv(*hash, &file->bytes, sizeof file->bytes);
+    for (uint64_t i = 0; i < pieces; i++) {
+        uint64_t first = pieces < MOST_PIECES ? i * PIECE : (uint64_t)((double)last * (double)i / (double)(pieces - 1));
+        if (i + 1 == pieces && first < last) first = last;
+        const size_t count = file->bytes - first < PIECE ? (size_t)(file->bytes - first) : PIECE;
+        sluice_status status = slc_file_read(file, first, count, piece);
+        if (status) return status;
+        *hash = slc_fnv(*hash, piece, count);
+    }
+    return SLUICE_OK;
+}
+
 sluice_status slc_file_identity(const slc_file *file, uint64_t *hash)
 {
     char boot[SLC_BOOT_ID_BYTES];

@@ -28,6 +28,10 @@ int slc_write_at(int fd, const void *data, uint64_t bytes, uint64_t offset);
  * its end. */
 sluice_status slc_file_hash(const slc_file *file, uint64_t *hash);
 
+/* Continues an FNV hash with the length of the file and pieces of it: a file of up to 1 MiB whole, a longer one at 256
+ * places that are evenly spread, its beginning and its end among them. Errors: IO. */
+sluice_status slc_file_hash_pieces(const slc_file *file, uint64_t *hash);
+
 /* Continues an FNV hash with what tells that two processes of one host have opened one file, unchanged between them:
  * the running kernel, device, inode, length and time of change. Processes of two hosts never get the same, even for one
  * file of a shared disk. Where the kernel or the file cannot be asked, an IO error. */

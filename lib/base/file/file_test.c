@@ -1,4 +1,5 @@
-/* Which files are one: it decides whether ranks compare what they have read. */
+/* Files are told apart: whether they are one decides whether ranks compare what they have read, and the hash of pieces
+ * is what they compare. */
 #include "lib/base/file/file.h"
 
 #include "tests/support/base/folder.h"
@@ -58,12 +59,45 @@ static void a_change_in_place_is_another(void **state)
     assert_true(identity_of(path) != before);
 }
 
+static uint64_t pieces_of(const char *bytes, size_t count)
+{
+    slc_file file;
+    uint64_t hash = SLC_FNV_START;
+    works(slc_file_open(write_file("pieces", bytes, count), &file));
+    works(slc_file_hash_pieces(&file, &hash));
+    slc_file_close(&file);
+    return hash;
+}
+
+/* Any byte of a short file counts; of a long one its length, its beginning and its end do. */
+static void pieces_tell_files_apart(void **state)
+{
+    (void)state;
+    enum { SHORT = (1 << 20) - 5000, LONG = (1 << 20) + 5000 };
+    static char bytes[LONG + 1];
+    const uint64_t all_short = pieces_of(bytes, SHORT), all_long = pieces_of(bytes, LONG);
+    assert_true(pieces_of(bytes, SHORT) == all_short);
+    assert_true(pieces_of(bytes, SHORT - 1) != all_short && pieces_of(bytes, LONG + 1) != all_long);
+    const size_t places[] = {0, 4095, 4096, SHORT / 2, SHORT - 4096, SHORT - 1};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        bytes[places[i]] = 1;
+        assert_true(pieces_of(bytes, SHORT) != all_short);
+        bytes[places[i]] = 0;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        bytes[i * (LONG - 1)] = 1;
+        assert_true(pieces_of(bytes, LONG) != all_long);
+        bytes[i * (LONG - 1)] = 0;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(links_are_one_file),
         cmocka_unit_test(a_copy_is_another),
         cmocka_unit_test(a_change_in_place_is_another),
+        cmocka_unit_test(pieces_tell_files_apart),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PIECE = 1 << 20, HELD = 1 << 13, SAMPLE = 4096, MOST_SAMPLES = 256, VERSION = 1 };
+enum { PIECE = 1 << 20, HELD = 1 << 13, VERSION = 1 };
 static const uint64_t KEPT_FROM = UINT64_C(64) << 20;
 
 /* The beginning of an index; 64 bytes, little endian, as all of it. The numbers follow. */
@@ -138,22 +138,6 @@ static sluice_status find_all(const slc_file *data, slc_index_making *making, fi
 
 /* ---- Keeping ---- */
 
-sluice_status slc_records_hash_pieces(const slc_file *file, uint64_t *hash)
-{
-    unsigned char piece[SAMPLE];
-    const uint64_t pieces = slc_least(MOST_SAMPLES, (file->bytes + SAMPLE - 1) / SAMPLE);
-    const uint64_t last = file->bytes > SAMPLE ? file->bytes - SAMPLE : 0;
-    *hash = slc_fnv(*hash, &file->bytes, sizeof file->bytes);
-    for (uint64_t i = 0; i < pieces; i++) {
-        const uint64_t first = pieces < 2 ? 0 : i + 1 == pieces ? last : last / (pieces - 1) * i;
-        const size_t count = (size_t)slc_least(SAMPLE, file->bytes - first);
-        sluice_status status = slc_file_read(file, first, count, piece);
-        if (status) return status;
-        *hash = slc_fnv(*hash, piece, count);
-    }
-    return SLUICE_OK;
-}
-
 static sluice_status make_head(const slc_records_file *part, bool header, index_head *out)
 {
     struct stat info;
@@ -167,7 +151,7 @@ static sluice_status make_head(const slc_records_file *part, bool header, index_
         return slc_error(SLUICE_ERR_IO, "cannot read %s: %s", part->file.path, strerror(errno));
     out->changed_s = info.st_mtim.tv_sec;
     out->changed_ns = info.st_mtim.tv_nsec;
-    return slc_records_hash_pieces(&part->file, &out->pieces);
+    return slc_file_hash_pieces(&part->file, &out->pieces);
 }
 
 /* NAME's index is .NAME.sluice-index beside it. In a folder of the user's, files of one name are told apart by a hash

@@ -46,11 +46,6 @@ void slc_records_index_free(slc_records_index *index);
 sluice_status slc_records_index_find(const slc_records_index *index, const slc_file *data, uint64_t number,
                                      uint64_t place[2]);
 
-/* ---- Hashes ---- */
-
-/* Continues a hash with a file's length and pieces of all of it. Errors: IO. */
-sluice_status slc_records_hash_pieces(const slc_file *file, uint64_t *hash);
-
 /* ---- Lines (json_line.c, table_row.c) ---- */
 
 /* Fill the record's fields from the `bytes` bytes in record->line. What is wrong is written to `why`, which is "" for a

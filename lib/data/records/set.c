@@ -136,7 +136,7 @@ static sluice_status make_index(opening *o, slc_records_file *part, slc_index_ma
     if (status) return status;
     part->first = o->set->records;
     o->set->records += part->index.count;
-    return slc_records_hash_pieces(&part->file, &o->set->fingerprint);
+    return slc_file_hash_pieces(&part->file, &o->set->fingerprint);
 }
 
 static void say_fields(const slc_records *set, char *out, size_t room)
