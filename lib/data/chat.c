@@ -166,11 +166,6 @@ static sluice_status mark(slc_chat_text *out, size_t begin)
     return SLUICE_OK;
 }
 
-static bool is(slc_span span, const char *word)
-{
-    return span.bytes == strlen(word) && !memcmp(span.text, word, span.bytes);
-}
-
 static sluice_status lay_out_turn(const slc_chat_template *t, const slc_records_message *m, slc_chat_text *out)
 {
     const char *after = rows[t->kind].after;
@@ -183,7 +178,7 @@ static sluice_status lay_out_turn(const slc_chat_template *t, const slc_records_
     const size_t begin = out->bytes;
     if (!status) status = append(out, m->content.text, m->content.bytes);
     if (!status) status = append_words(out, *after == '%' ? t->end : after);
-    if (!status && is(m->role, "assistant")) status = mark(out, begin);
+    if (!status && slc_span_is(m->role, "assistant")) status = mark(out, begin);
     return status ? status : append_words(out, rows[t->kind].turn);
 }
 
@@ -191,12 +186,12 @@ static sluice_status lay_out_turn(const slc_chat_template *t, const slc_records_
 static sluice_status lay_out_llama2(const slc_chat_template *t, const slc_records_message *messages, size_t count,
                                     slc_chat_text *out, const char **why)
 {
-    const bool system = count && is(messages[0].role, "system");
+    const bool system = count && slc_span_is(messages[0].role, "system");
     sluice_status status = SLUICE_OK;
     for (size_t i = system; !status && i < count; i++) {
         const slc_records_message *m = &messages[i];
         const bool users = (i - system) % 2 == 0;
-        if (!is(m->role, users ? "user" : "assistant")) {
+        if (!slc_span_is(m->role, users ? "user" : "assistant")) {
             *why = "the template llama-2 has turns of user and assistant, one after the other, and a system's first";
             return SLUICE_OK;
         }
@@ -229,7 +224,8 @@ sluice_status slc_chat_lay_out(const slc_chat_template *t, const slc_records_mes
     *why = NULL;
     out->bytes = out->part_count = 0;
     for (size_t i = 0; i < count; i++)
-        if (!is(messages[i].role, "user") && !is(messages[i].role, "assistant") && !is(messages[i].role, "system"))
+        if (!slc_span_is(messages[i].role, "user") && !slc_span_is(messages[i].role, "assistant") &&
+            !slc_span_is(messages[i].role, "system"))
             *why = "the role of a message is none of system, user and assistant";
     if (*why) return SLUICE_OK;
     if (t->kind == LLAMA2) status = lay_out_llama2(t, messages, count, out, why);

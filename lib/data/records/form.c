@@ -193,8 +193,7 @@ static columns find_columns(const head *h, slc_records_form form, const slc_fiel
     size_t used = 0;
     while (slc_table_next_field(form, &rest, &more, row, &cell)) {
         c.names = c.names && is_name(cell);
-        for (int f = 0; f < SLC_FIELD_MESSAGES; f++)
-            c.known = c.known || (strlen(names->of[f]) == cell.bytes && !memcmp(names->of[f], cell.text, cell.bytes));
+        for (int f = 0; f < SLC_FIELD_MESSAGES; f++) c.known = c.known || slc_span_is(cell, names->of[f]);
         if (c.names && c.columns < COLUMNS_SHOWN)
             used += (size_t)snprintf(c.shown + used, sizeof c.shown - used, "%s\"%.*s\"", c.columns ? ", " : "",
                                      NAME_LIKE > cell.bytes ? (int)cell.bytes : NAME_LIKE, cell.text);

@@ -16,6 +16,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <string.h>
 
 /* ---- Names ---- */
 
@@ -94,6 +95,11 @@ typedef struct {
     const char *text; /* UTF-8, not ended by 0 */
     size_t bytes;
 } slc_span;
+
+static inline bool slc_span_is(slc_span span, const char *word)
+{
+    return span.bytes == strlen(word) && !memcmp(span.text, word, span.bytes);
+}
 
 typedef struct {
     slc_span role, content;

@@ -118,8 +118,7 @@ static sluice_status find_columns(slc_records *set, slc_records_file *part)
     rest = (slc_span){record.line, status ? 0 : bytes};
     while (!status && slc_table_next_field(part->form, &rest, &more, record.line, &name)) {
         for (int f = 0; f < SLC_FIELD_MESSAGES; f++)
-            if (strlen(set->names.of[f]) == name.bytes && !memcmp(set->names.of[f], name.text, name.bytes))
-                part->column[f] = part->columns;
+            if (slc_span_is(name, set->names.of[f])) part->column[f] = part->columns;
         part->columns++;
     }
     slc_records_item_free(&record);
