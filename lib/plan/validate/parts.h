@@ -84,11 +84,18 @@ typedef struct {
 /* Sets the error "invalid plan: step item 7 (...): what" and returns FORMAT. */
 sluice_status slc_validate_fault(const slc_validation *j, uint32_t item, const char *what);
 
+static inline slc_lane slc_lane_of(const slc_item *item)
+{
+    if (slc_is_message(item->kind)) return (slc_lane)(SLC_LANE_CHANNELS + item->index);
+    return slc_on_compute_lane(item) ? SLC_LANE_COMPUTE : SLC_LANE_COMMUNICATION;
+}
+
+/* Also of a message on a channel that the stage does not have, which is a fault of its own. */
 static inline slc_lane slc_validate_lane(const slc_validation *j, uint32_t item)
 {
     const slc_item *i = &j->program->items[item];
-    if (slc_is_message(i->kind) && i->index < j->job->channel_count) return (slc_lane)(SLC_LANE_CHANNELS + i->index);
-    return slc_on_compute_lane(i) ? SLC_LANE_COMPUTE : SLC_LANE_COMMUNICATION;
+    const bool nowhere = slc_is_message(i->kind) && i->index >= j->job->channel_count;
+    return nowhere ? SLC_LANE_COMMUNICATION : slc_lane_of(i);
 }
 
 static inline bool slc_validate_same_lane(const slc_validation *j, uint32_t a, uint32_t b)

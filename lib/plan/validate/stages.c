@@ -4,11 +4,12 @@
 #include "lib/plan/stages.h"
 
 #include "lib/base/status.h"
+#include "lib/plan/validate/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PASSES = 2, COMPUTE = 0, COMMUNICATION = 1, CHANNELS = 2, LANES = CHANNELS + SLC_STAGE_CHANNELS_MAX };
+enum { PASSES = 2 };
 
 /* Items of a lane, by their place in it, counted on over the passes. */
 typedef struct {
@@ -19,7 +20,7 @@ typedef struct {
 typedef struct {
     const slc_job *job;
     const slc_program *program;
-    lane lanes[LANES];
+    lane lanes[SLC_LANES];
     uint32_t *place; /* [items] place in its lane */
 } stage;
 
@@ -55,15 +56,9 @@ static sluice_status find_other_end(const pipeline *p, uint32_t s, uint32_t c)
 
 /* ---- Running ---- */
 
-static uint32_t lane_of(const slc_item *item)
-{
-    if (slc_is_message(item->kind)) return CHANNELS + item->index;
-    return slc_on_compute_lane(item) ? COMPUTE : COMMUNICATION;
-}
-
 static bool has_ended(const stage *s, uint32_t item, int pass)
 {
-    const lane *l = &s->lanes[lane_of(&s->program->items[item])];
+    const lane *l = &s->lanes[slc_lane_of(&s->program->items[item])];
     return pass < 0 || l->ended > (uint32_t)pass * l->count + s->place[item];
 }
 
@@ -92,9 +87,10 @@ static bool may_end(const pipeline *p, uint32_t s, uint32_t lane_number)
 {
     const lane *mine = &p->stages[s].lanes[lane_number];
     if (mine->ended == mine->begun) return false;
-    if (lane_number < CHANNELS) return true;
-    const slc_stage_channel *channel = &p->stages[s].job->channels[lane_number - CHANNELS];
-    return p->stages[channel->stage].lanes[CHANNELS + p->other[s][lane_number - CHANNELS]].begun > mine->ended;
+    if (lane_number < SLC_LANE_CHANNELS) return true;
+    const slc_stage_channel *channel = &p->stages[s].job->channels[lane_number - SLC_LANE_CHANNELS];
+    return p->stages[channel->stage].lanes[SLC_LANE_CHANNELS + p->other[s][lane_number - SLC_LANE_CHANNELS]].begun >
+           mine->ended;
 }
 
 /* Moves a lane as far as it goes. */
@@ -104,7 +100,7 @@ static bool advance(const pipeline *p, uint32_t s, uint32_t lane_number)
     bool moved = false, again = true;
     while (again) {
         again = false;
-        if (l->begun < PASSES * l->count && may_begin(&p->stages[s], l, lane_number == COMPUTE)) {
+        if (l->begun < PASSES * l->count && may_begin(&p->stages[s], l, lane_number == SLC_LANE_COMPUTE)) {
             l->begun++;
             again = true;
         }
@@ -122,7 +118,7 @@ static sluice_status stand_still(const pipeline *p)
     char text[300] = "";
     size_t used = 0;
     for (uint32_t s = 0; s < p->count; s++) {
-        const lane *l = &p->stages[s].lanes[COMPUTE];
+        const lane *l = &p->stages[s].lanes[SLC_LANE_COMPUTE];
         if (l->begun == PASSES * l->count || used + 80 > sizeof text) continue;
         const slc_item *item = &p->stages[s].program->items[l->items[l->begun % l->count]];
         used += (size_t)snprintf(text + used, sizeof text - used, "%sstage %u before slot %u of micro-batch %u",
@@ -138,11 +134,11 @@ static sluice_status run_all(const pipeline *p)
     while (moved) {
         moved = false;
         for (uint32_t s = 0; s < p->count; s++)
-            for (uint32_t l = 0; l < CHANNELS + p->stages[s].job->channel_count; l++)
+            for (uint32_t l = 0; l < SLC_LANE_CHANNELS + p->stages[s].job->channel_count; l++)
                 if (p->stages[s].lanes[l].count) moved |= advance(p, s, l);
     }
     for (uint32_t s = 0; s < p->count; s++)
-        for (uint32_t l = 0; l < LANES; l++)
+        for (uint32_t l = 0; l < SLC_LANES; l++)
             if (p->stages[s].lanes[l].ended < PASSES * p->stages[s].lanes[l].count) return stand_still(p);
     return SLUICE_OK;
 }
@@ -154,18 +150,18 @@ static bool stage_init(stage *s, const slc_job *job, const slc_program *program)
     *s = (stage){.job = job, .program = program};
     s->place = calloc((size_t)program->item_count + 1, sizeof *s->place);
     if (!s->place) return false;
-    for (uint32_t i = 0; i < program->item_count; i++) s->place[i] = s->lanes[lane_of(&program->items[i])].count++;
-    for (uint32_t l = 0; l < LANES; l++) {
+    for (uint32_t i = 0; i < program->item_count; i++) s->place[i] = s->lanes[slc_lane_of(&program->items[i])].count++;
+    for (uint32_t l = 0; l < SLC_LANES; l++) {
         s->lanes[l].items = calloc((size_t)s->lanes[l].count + 1, sizeof *s->lanes[l].items);
         if (!s->lanes[l].items) return false;
     }
-    for (uint32_t i = 0; i < program->item_count; i++) s->lanes[lane_of(&program->items[i])].items[s->place[i]] = i;
+    for (uint32_t i = 0; i < program->item_count; i++) s->lanes[slc_lane_of(&program->items[i])].items[s->place[i]] = i;
     return true;
 }
 
 static void stage_fini(stage *s)
 {
-    for (uint32_t l = 0; l < LANES; l++) free(s->lanes[l].items);
+    for (uint32_t l = 0; l < SLC_LANES; l++) free(s->lanes[l].items);
     free(s->place);
 }
 
