@@ -52,9 +52,9 @@ SLUICE_API sluice_status sluice_checkpoint_lock(sluice_runtime *rt, const char *
  * runtime stays as it was. NON_FINITE as from sluice_runtime_sync. */
 SLUICE_API sluice_status sluice_checkpoint_load(sluice_runtime *rt, const char *dir, void **extra, size_t *extra_bytes);
 
-/* What sluice_checkpoint_load_list takes of a checkpoint whose parameters are not those of the model: a body under
- * another head, layers under other names, parameters that are new. Names are those of sluice_param_name; one that ends
- * with "*" stands for all that begin so. */
+/* The list tells sluice_checkpoint_load_list what to take of a checkpoint whose parameters are not those of the model:
+ * a body under another head, layers under other names, parameters that are new. Names are those of sluice_param_name;
+ * one that ends with "*" stands for all that begin so. */
 typedef struct {
     size_t struct_size;      /* of this struct; SLUICE_INIT sets it */
     const char *const *skip; /* of the checkpoint, that are left out */
@@ -69,11 +69,12 @@ typedef struct {
     void *context;
 } sluice_checkpoint_list;
 
-/* As sluice_checkpoint_load, but for what `list` says, the same on every rank. Everything else must be as it is there:
- * a parameter of the checkpoint that is neither in the model nor skipped, and one of the model that is neither in the
- * checkpoint nor kept, is an error, and so is a name of the list that nothing has. A parameter's states come with its
- * values; the number of updates is the checkpoint's. Errors besides: UNSUPPORTED (a compressed optimizer, whose phase
- * is of all parameters together), ARGUMENT (no list; a name that nothing has; two parameters that become one). */
+/* Loads as sluice_checkpoint_load does, but for what `list` says, the same on every rank. Everything else must be as it
+ * is there: a parameter of the checkpoint that is neither in the model nor skipped, and one of the model that is
+ * neither in the checkpoint nor kept, is an error, and so is a name of the list that nothing has. A parameter's states
+ * come with its values; the number of updates is the checkpoint's. Errors besides: UNSUPPORTED (a compressed optimizer,
+ * whose phase is of all parameters together), ARGUMENT (no list; a name that nothing has; two parameters that become
+ * one). */
 SLUICE_API sluice_status sluice_checkpoint_load_list(sluice_runtime *rt, const char *dir,
                                                      const sluice_checkpoint_list *list, void **extra,
                                                      size_t *extra_bytes);

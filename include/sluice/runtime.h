@@ -462,7 +462,7 @@ SLUICE_API sluice_status sluice_recompute_end(sluice_layer *layer);
 SLUICE_API sluice_status sluice_backward_begin(sluice_layer *layer);
 SLUICE_API sluice_status sluice_backward_end(sluice_layer *layer);
 
-/* What a task is. */
+/* The kinds of tasks. */
 typedef enum {
     SLUICE_TASK_FORWARD,
     SLUICE_TASK_RECOMPUTE,
@@ -470,7 +470,7 @@ typedef enum {
     SLUICE_TASK_END /* every slot has run: sluice_step_end comes next */
 } sluice_task_kind;
 
-/* What a program is to do next in a step. */
+/* A task is the slot that a program is to run next in a step. */
 typedef struct {
     size_t struct_size;    /* of this struct; SLUICE_INIT sets it */
     sluice_task_kind kind; /* which of the calls above bracket it */

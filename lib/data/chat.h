@@ -6,7 +6,7 @@
  *   llama-2   begin token, [INST] <<SYS>>...<</SYS>> USER [/INST] ASSISTANT and the end token
  *   plain     CONTENT and the end token (transformers' old default for GPT-2)
  *
- * What the assistant says, and the end of its turn, is what a model learns. One thread at a time uses a text. */
+ * A model learns what the assistant says, and the end of its turn. One thread at a time uses a text. */
 #pragma once
 
 #include "lib/data/records/records.h"

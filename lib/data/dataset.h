@@ -1,4 +1,4 @@
-/* What the files of a dataset are, by their content and not by their names. */
+/* Finds what the files of a dataset are, by their content and not by their names. */
 #pragma once
 
 #include "lib/data/records/records.h"

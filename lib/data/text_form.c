@@ -15,7 +15,7 @@
 
 enum { LOOKED_AT = 1 << 20, LEAST_TOKENS = 256, LARGEST_TOKEN = 60000 };
 
-/* What the two halves of 16-bit numbers are. */
+/* Figures of the two halves of 16-bit numbers, by which tokens and encodings are told apart. */
 typedef struct {
     uint64_t count;
     uint32_t largest;

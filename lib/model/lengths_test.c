@@ -24,7 +24,7 @@ static const struct {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* Of the micro-batches of the steps, in turn. */
+/* The lengths of the micro-batches of the steps, in turn. */
 static const uint32_t lengths[STEPS * MICRO_BATCHES] = {8, 4, 16, 12, 4, 8, 12, 16};
 
 typedef struct {

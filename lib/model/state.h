@@ -121,7 +121,8 @@ struct sluice_model {
     sluice_runtime *rt;
     sluice_model_config config;
     uint32_t batch, length, length_step;
-    /* Of the current micro-batch: rows in a sequence; batch * tokens; targets. The largest until the first one. */
+    /* Sizes of the current micro-batch: rows in a sequence; batch * tokens; targets. Until the first micro-batch they
+     * are the largest. */
     uint32_t tokens;
     uint64_t rows, targets;
     uint64_t dropout_seed;

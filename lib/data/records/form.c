@@ -1,5 +1,6 @@
-/* What form a file has, by its first lines. Prose is never taken for a dataset: JSON must be JSON, and a table must
- * have a first line of names; one of them is a field's, or the rows are like it. record_files_test.c covers this file.
+/* The form of a file is found by its first lines. Prose is never taken for a dataset: JSON must be JSON, and a table
+ * must have a first line of names; one of them is a field's, or the rows are like it. record_files_test.c covers this
+ * file.
  */
 #include "lib/base/integer.h"
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
-/* Where records begin. A file is read once, in large pieces; the beginnings of a large one are written as they are
- * found, 8 bytes each, and never lie in memory. record_files_test.c covers this file. */
+/* The index of a file says where its records begin. The file is read once, in large pieces; the beginnings of a large
+ * one are written as they are found, 8 bytes each, and never lie in memory. record_files_test.c covers this file. */
 #include "lib/base/array.h"
 #include "lib/base/file/draft.h"
 #include "lib/base/file/path_error.h"

@@ -7,9 +7,9 @@
  * A record has fields by their names: "text", "text_pair", "label" and "messages", or what the user calls these. The
  * first record of a set says which of them all records have.
  *
- * Where the records of a file begin is found once, before the first is read, and kept as numbers: in memory for a small
- * file, else in a file of its own beside the data, from which later runs take it. So a set takes the memory of the
- * record that is read, whatever its size. A set is read by one thread. */
+ * The places where the records of a file begin are found once, before the first is read, and kept as numbers: in memory
+ * for a small file, else in a file of its own beside the data, from which later runs take it. So a set takes the memory
+ * of the record that is read, whatever its size. A set is read by one thread. */
 #pragma once
 
 #include "lib/base/file/file.h"
@@ -27,7 +27,7 @@ const char *slc_field_name(slc_field field);
 
 enum { SLC_FIELD_ROOM = 64 };
 
-/* What the user calls the fields; begun by slc_field_names_init, which gives them their own names. */
+/* The names that the user gives the fields; begun by slc_field_names_init, which gives them their own names. */
 typedef struct {
     char of[SLC_FIELDS][SLC_FIELD_ROOM];
     bool given[SLC_FIELDS];
@@ -77,7 +77,7 @@ uint64_t slc_records_bytes(const slc_records *records); /* of all files */
 /* The first file's path. Valid as long as the set. */
 const char *slc_records_path(const slc_records *records);
 bool slc_records_have(const slc_records *records, slc_field field);
-/* What the user calls the field. Valid as long as the set. */
+/* The name that the user gives the field. Valid as long as the set. */
 const char *slc_records_name(const slc_records *records, slc_field field);
 /* A line on an index that could not be kept; NULL: none. Valid as long as the set. */
 const char *slc_records_note(const slc_records *records);

@@ -3,7 +3,7 @@
 
 #include "lib/data/records/records.h"
 
-/* Where the records of one file begin. */
+/* The places where the records of one file begin. */
 typedef struct {
     uint64_t count;
     uint64_t *begins; /* in memory; NULL: in `file` */
