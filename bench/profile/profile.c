@@ -9,7 +9,7 @@
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/options/paths_check.h"
 #include "bench/train/run.h"
-#include "bench/train/start.h"
+#include "bench/train/words/start.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
 #include "sched/study/made_profile.h"

@@ -9,7 +9,7 @@
 #include "bench/train/checkpoint/go_on.h"
 #include "bench/train/data/data.h"
 #include "bench/train/data/first_batch.h"
-#include "bench/train/doubts.h"
+#include "bench/train/words/doubts.h"
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/right_answers.h"
 #include "bench/train/samples.h"

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "bench/train/data/example_order.h"
+#include "bench/train/data/examples/example_order.h"
 #include "lib/base/numbers/random.h"
 
 #include <math.h>

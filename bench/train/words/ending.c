@@ -1,9 +1,9 @@
 /* The result that a user waits for stands first; the planner's words and the kinds of memory follow on request.
  * tests/command/train_test.sh covers this file. */
-#include "bench/train/ending.h"
+#include "bench/train/words/ending.h"
 
 #include "bench/train/options/onebit_options.h"
-#include "bench/train/progress.h"
+#include "bench/train/words/progress.h"
 #include "lib/base/text/shell_word.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* The lines before the first step: what is trained, on what, where, and within what.
  * tests/command/train_test.sh covers this file. */
-#include "bench/train/start.h"
+#include "bench/train/words/start.h"
 
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/saved_weights.h"

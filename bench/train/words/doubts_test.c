@@ -1,5 +1,5 @@
 /* A loss that jumps is told once, and noise is not. */
-#include "bench/train/doubts.h"
+#include "bench/train/words/doubts.h"
 
 #include <math.h>
 #include <setjmp.h>

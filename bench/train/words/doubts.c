@@ -1,4 +1,4 @@
-#include "bench/train/doubts.h"
+#include "bench/train/words/doubts.h"
 
 #include "lib/base/log.h"
 

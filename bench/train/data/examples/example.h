@@ -8,7 +8,7 @@
  *
  * Without a tokenizer each byte is a token, and nothing stands around a text. What is too long is cut as Hugging Face's
  * tokenizers cut it: the end of a text; of a pair the end of the longer one ("longest_first"). One thread. Private to
- * bench/train/data. */
+ * bench/train/data/examples. */
 #pragma once
 
 #include "bench/train/data/words.h"

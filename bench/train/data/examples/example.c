@@ -1,5 +1,5 @@
 /* examples_test.c covers this file. */
-#include "bench/train/data/example.h"
+#include "bench/train/data/examples/example.h"
 
 #include "lib/base/integer.h"
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* Passes are shuffled by permutations that need no memory, so only a group's lengths are ever held. */
-#include "bench/train/data/example_order.h"
+#include "bench/train/data/examples/example_order.h"
 
 #include "lib/base/integer.h"
 #include "lib/base/numbers/permutation.h"

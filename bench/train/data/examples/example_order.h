@@ -2,7 +2,8 @@
  * of steps whose examples are sorted by length, so that those of a micro-batch are of like length and little is padded.
  * A pass has whole steps only: what is left over, fewer examples than a step's, is another part in each pass. Where
  * there are fewer examples than a step takes, passes follow each other inside it, unsorted. Everything is a function of
- * (seed, examples, step, group) and of the lengths, so every rank finds the same. Private to bench/train/data. */
+ * (seed, examples, step, group) and of the lengths, so every rank finds the same. Private to bench/train/data/examples.
+ */
 #pragma once
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "bench/train/progress.h"
+#include "bench/train/words/progress.h"
 
 #include "bench/cli/output/terminal.h"
 #include "lib/base/clock.h"

@@ -1,5 +1,5 @@
 /* The line of a step tells the latest steps' pace, and a time left that goes down with the clock. */
-#include "bench/train/progress.h"
+#include "bench/train/words/progress.h"
 
 #include <math.h>
 #include <setjmp.h>
