@@ -144,9 +144,10 @@ static bool judge_absence(slc_control *control, int rank)
     bool late = both_ms * 1000000u > limit_ns, loud = both_ms * 1000000u > watch->silence_ns;
     if (!late && (!loud || watch->warned)) return loud;
     char line[900];
-    snprintf(line, sizeof line, "rank %d is absent: rank %d %s for %u s, %s rank %d has not %s; rank %d %s for %u s",
-             rank, other, waiting->text, seconds(waiting), transfers ? "to which" : "which", rank,
-             transfers ? "come" : "called", rank, doing->text, seconds(doing));
+    snprintf(line, sizeof line,
+             transfers ? "rank %d is absent: rank %d %s for %u s, to which rank %d has not come; rank %d %s for %u s"
+                       : "rank %d is absent: rank %d %s for %u s, which rank %d has not called; rank %d %s for %u s",
+             rank, other, waiting->text, seconds(waiting), rank, rank, doing->text, seconds(doing));
     if (late)
         slc_failure_set(control->failure, SLUICE_ERR_TIMEOUT, SLC_TELL_FACT, "%s (SLUICE_COMM_TIMEOUT)", line);
     else
