@@ -401,7 +401,8 @@ total() { # LIST MEMBER: added up over the list of the shim's report
     awk -v list="\"$1\":" -v member="\"$2\":" \
         '/^  "/ {inside = $1 == list} inside && $1 == member {sum += $2} END {print sum + 0}' "$work/nccl.json"
 }
-# What the records of a run lack, or nothing. WANTED is calls_timed, a count that must not be 0, or empty.
+# nccl_fault prints what the records of a run lack, or nothing if they are whole. WANTED is calls_timed (every operation
+# must have a time), the name of a count that must not be 0, or empty.
 nccl_fault() { # LOG RECORDS WANTED
     local files called recorded
     files=$(find "$2" -name '*.nccl' | wc -l)

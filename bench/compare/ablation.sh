@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# What each part of the planner adds to a measured step, as `sluice-lab study ablation` finds it in the simulator: GPT-2
-# mini on two ranks over throttled links, within budgets between the smallest that works and what sdp needs. Strategies
-# are one for all layers or each layer's own; the order is the fastest baseline's or planned; an operation moves a whole
-# layer or base blocks; nothing is recomputed, or what the planner chooses (under baselines: all layers that can). Prints
-# a table of the arms and writes bench/results/ablation.json.
+# This script measures in real steps what each part of the planner adds, as `sluice-lab study ablation` finds it in the
+# simulator: GPT-2 mini on two ranks over throttled links, within budgets between the smallest that works and what sdp
+# needs. The arms differ in four things: one strategy for all layers or each layer's own; the order of the fastest
+# baseline or a planned one; operations that move a whole layer or base blocks; no layer is recomputed, or those that
+# the planner chooses (under baselines: all that can). It prints a table of the arms and writes
+# bench/results/ablation.json.
 #   bench/compare/ablation.sh [REPEATS]      needs python3
 # Environment: SLUICE=the command, THROTTLES, BUDGETS=as auto:3, SCHEDULES=the baselines, WHOLE=a block that no layer
 # exceeds, SIZE, STEPS (8 at least), OPTIONS=more of `sluice bench`, OUT, FOLDER=where the sweeps are kept (out/ablation):

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What fused units save on a slow link: `sluice train` on two ranks whose network is throttled, with each layer a unit of
-# its own, fused as the library chooses, and fused up to a block; rounds by turns, the median step of each, and its ratio
-# to the first. All of a row must end with the same weights.
+# This script measures what fused units save on a slow link: `sluice train` on two ranks whose network is throttled,
+# with each layer a unit of its own, fused as the library chooses, and fused up to a block; rounds by turns, the median
+# step of each, and its ratio to the first. All runs of a row must end with the same weights.
 #   bench/compare/fusing.sh [ROUNDS]      default 3
 # Environment: SLUICE=the command, THROTTLES, PLANS (a list of STRATEGY:SCHEDULE), MODEL, SIZE, STEPS, OPTIONS=more
 # options of `sluice train`.

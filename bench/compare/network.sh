@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# What `sluice perf` makes of a real network on one machine: two ranks in network namespaces, joined by a shaped link.
-# Bus bandwidth beside what plain TCP carries in the same run: of reduce-scatter, of all-gather, of both pipelined by
-# block, and of that beside a thread that computes. Rounds by turns, the median of each. Prints a table ("!" falls short
-# of the aim) and writes bench/results/network.json.
+# This script measures what `sluice perf` makes of a real network on one machine: two ranks in network namespaces,
+# joined by a shaped link. It compares the bus bandwidth of four things with what plain TCP carries in the same run:
+# reduce-scatter, all-gather, both pipelined by block, and the pipelined ones beside a thread that computes. Rounds run
+# by turns, and the median of each counts. It prints a table ("!" falls short of the aim) and writes
+# bench/results/network.json.
 #   bench/compare/network.sh [ROUNDS]      needs root (namespaces.sh) and python3
 # Environment: SLUICE=the command, RATES, SIZE and BLOCK in bytes, AHEAD, ITERATIONS, BURST, OUT.
 set -euo pipefail

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# What compression costs in quality: GPT-2 mini on real text with AdamW and with each compressed optimizer, on 2 and on
-# 4 ranks with the same global batch; the final loss (mean of the last tenth of the steps) and the held-out one beside
-# AdamW's, 1-bit LAMB also beside LAMB. Goes on where it was stopped, by checkpoints. Prints a table ("!" falls short of
-# the aim) and writes bench/results/onebit_loss.json.
+# This script measures what compression costs in quality: GPT-2 mini on real text with AdamW and with each compressed
+# optimizer, on 2 and on 4 ranks with the same global batch. It compares the final loss (the mean of the last tenth of
+# the steps) and the held-out loss with AdamW's, and those of 1-bit LAMB also with LAMB's. It goes on where it was
+# stopped, by checkpoints. It prints a table ("!" falls short of the aim) and writes bench/results/onebit_loss.json.
 #   bench/compare/onebit_loss.sh [STEPS]      default 1000
 # Environment: SLUICE=the command, OPTIMIZERS, RANKS (a list), SIZE, SEQUENCES (of all ranks), CONTEXT, LR, LAMB_LR,
 # WARMUP, FREEZE=the last step of the warm-up, CHUNK=steps between checkpoints, SEED, DATA, OPTIONS=more options of
@@ -21,7 +21,7 @@ common=(--size "${SIZE:-mini}" --context "${CONTEXT:-64}" --warmup "${WARMUP:-$(
     --threads 1 "${options[@]}")
 [ -z "${DATA:-}" ] || common+=(--data "$DATA")
 
-# What is done is of these settings or of no use.
+# begin refuses a work folder whose runs had other settings: their results cannot stand in one table with new ones.
 begin() {
     local settings="$steps $sequences $freeze ${LR:-} ${LAMB_LR:-} ${common[*]}"
     mkdir -p "$work"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the engine itself costs: `sluice-lab overhead` on one and on two ranks. Prints its tables ("!" falls short of an aim)
-# and writes bench/results/overhead.json.
+# This script measures what the engine itself costs: `sluice-lab overhead` on one and on two ranks. It prints the tables
+# ("!" falls short of an aim) and writes bench/results/overhead.json.
 #   bench/compare/overhead.sh [ROUNDS]
 # Environment: SLUICE_LAB=the command, RANKS ("1 2"), OPTIONS of `sluice-lab overhead`, OUT.
 set -euo pipefail

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The same training on real text in fp32 and in bf16: how far apart the losses end. Held-out loss, and the mean loss of
-# the last 20 steps; the aim is a difference of at most 0.02. Writes bench/results/precision.json.
+# This script runs one training on real text in fp32 and in bf16, and compares how far apart the losses end: the
+# held-out loss, and the mean loss of the last 20 steps. The aim is a difference of at most 0.02. It writes
+# bench/results/precision.json.
 #   bench/compare/precision.sh [STEPS]
 # Environment: SLUICE=the command, SIZE, BATCH, CONTEXT, SEEDS (a list), DATA, OUT.
 set -euo pipefail

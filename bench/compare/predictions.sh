@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# How well `sluice train` predicts its steps on a slow link: two ranks in network namespaces, joined by a link that a
-# token bucket of a given rate and size shapes, and two ranks of one host whose network is throttled. Each strategy in
-# fp32 and bf16: the step as its plan predicted it before the first one, beside the step that was measured, which parts
-# were missed, and the link as the measurement before the plan saw it beside what plain TCP carries on the same link
-# (throttled: the rate that was asked for). Rounds by turns, the median of each; the machine's load when a run began.
-# Prints a table ("!" falls short of the aim) and writes bench/results/predictions.json.
+# This script measures how well `sluice train` predicts its steps on a slow link: two ranks in network namespaces,
+# joined by a link that a token bucket of a given rate and size shapes, and two ranks of one host whose network is
+# throttled. For each strategy, in fp32 and in bf16, it compares the step that the plan predicted before the first one
+# with the step that was measured, says which parts were missed, and compares the link that the measurement before the
+# plan saw with what plain TCP carries on the same link (throttled: with the rate that was asked for). Rounds run by
+# turns, and the median of each counts; the machine's load when a run began is noted. It prints a table ("!" falls short
+# of the aim) and writes bench/results/predictions.json.
 #   bench/compare/predictions.sh [ROUNDS]      needs root (namespaces.sh) and python3
 # Environment: SLUICE=the command, RATES and BURSTS of namespaces ("" leaves them out), THROTTLES, STRATEGIES (as
 # auto@60% with a budget), PRECISIONS, MODEL, SIZE, BATCH, STEPS, OPTIONS=more options of `sluice train`, OUT,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What planning loses without GLPK: the predicted step of plans by the schedules ilp and portfolio, of the same profile
-# and budget, between the smallest budget that works and what all layers under sdp need.
+# This script measures what planning loses without GLPK: the predicted step of plans by the schedules ilp and portfolio,
+# for the same profile and budget, at budgets between the smallest that works and what all layers under sdp need.
 #
 # bench/compare/without_glpk.sh [SLUICE]: a table on standard output; SECONDS_A_PLAN (3) is what each plan may take.
 set -euo pipefail

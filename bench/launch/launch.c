@@ -37,7 +37,7 @@
  * SIGTERM; and the time that output may be stuck while somebody waits for the end. */
 static const double SPEAK_S = 3.0, SAVE_S = 30.0, TERMINATE_S = 2.0, STUCK_S = 1.0;
 
-/* How often a limit is looked at that the ranks move on. */
+/* The ranks may move their time limit on while they run; the launcher looks at it this often. */
 static const uint64_t RANKS_LIMIT_NS = 200000000;
 
 enum { OWN_FILES = 16, OUTPUTS = 2, LEAVE_AT_INTERRUPT = 3 };
@@ -123,7 +123,7 @@ static sluice_status make_token(job *j)
 static sluice_status take_signals(job *j)
 {
     const struct sigaction noticed = {.sa_handler = SIG_DFL};
-    /* Where a parent had it ignored, children that end are reaped by the kernel, and how they ended is lost. */
+    /* If a parent had this process ignore SIGCHLD, the kernel would reap the ranks, and their exit codes were lost. */
     sigaction(SIGCHLD, &noticed, &j->child_before);
     sigemptyset(&j->taken);
     const int which[] = {SIGCHLD, SIGINT, SIGTERM};
@@ -326,7 +326,8 @@ static void reap_rank(job *j, int rank, bool only_killed)
     note_end(j, rank, &info);
 }
 
-/* Where several have ended since the last look, one that was killed comes first: the others have heard of its end. */
+/* If several ranks have ended since the last look, one that was killed is noted first: the others only failed because
+ * they heard of its end. */
 static void reap(job *j)
 {
     for (int i = 0; i < j->options->ranks; i++) reap_rank(j, i, true);

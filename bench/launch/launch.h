@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How a job ended, beside its exit code. */
+/* Says how a job ended, beside its exit code. */
 typedef struct {
     bool told_to_stop;  /* by Ctrl-C or its like, or because nobody reads the output */
     uint64_t limit_ns;  /* the limit of limit_at_ns that was over; 0: none was */

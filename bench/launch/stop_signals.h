@@ -9,8 +9,8 @@
 #include <sluice/status.h>
 #include <stdbool.h>
 
-/* Whether the process ignores the signal, as one that nohup started ignores SIGHUP. A signal that is blocked reaches
- * sigwait and signalfd even where it is ignored, so who takes signals leaves such a one out. */
+/* True if the process ignores the signal, as a process that nohup started ignores SIGHUP. A blocked signal reaches
+ * sigwait and signalfd even if it is ignored, so code that takes signals that way must leave an ignored one out. */
 bool slc_signal_is_ignored(int signal);
 
 /* Call it before any other thread exists. Until slc_stop_signals_count the signals end the process as usual.

@@ -1,4 +1,4 @@
-/* How long iterations take: by the host's clock, or on a GPU by events in the stream in which operations work. */
+/* Times iterations: by the host's clock, or on a GPU by events in the stream in which operations work. */
 #pragma once
 
 #include "lib/device/device.h"

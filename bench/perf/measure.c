@@ -59,7 +59,7 @@ static uint64_t elements_of(const slc_perf *perf, uint64_t bytes)
     return slc_perf_size(perf->config.dtype, (int)perf->ranks, bytes ? bytes : 1) / perf->element_bytes;
 }
 
-/* How the segment is used: two buffers and the scratch of messages. */
+/* The layout of the segment: two buffers and the scratch of messages. */
 typedef struct {
     uint64_t stride, scratch, bytes; /* from one buffer to the next; of the scratch; of all */
 } layout;
@@ -407,7 +407,7 @@ static void store(const slc_perf *perf, char *buffer, uint64_t element, float va
     memcpy(buffer + element * perf->element_bytes, from, perf->element_bytes);
 }
 
-/* Whether an element of a buffer is `value`, rounded to the type. */
+/* True if an element of a buffer is `value`, rounded to the type. */
 static bool holds(const slc_perf *perf, const char *buffer, uint64_t element, float value)
 {
     float wanted;
@@ -436,7 +436,7 @@ static uint64_t owned_element(const slc_perf *perf, uint64_t elements, uint64_t 
     return begin + (uint64_t)perf->rank * (length / perf->ranks) + (k - begin / perf->ranks);
 }
 
-/* Where this rank's part lies, of which `k` is an element: the buffer, and *at the element there. */
+/* Returns the buffer in which this rank's part lies; *at becomes the place there of element `k` of the part. */
 static char *own_part(const slc_perf *perf, uint64_t elements, uint64_t k, uint64_t *at)
 {
     *at = perf->config.in_place ? owned_element(perf, elements, k) : k;

@@ -1,4 +1,5 @@
-/* Which way is the fastest depends on the processor, on its C library and on the size.
+/* Copies memory in several plain ways: which of them is the fastest depends on the processor, on its C library and on
+ * the size.
  * tests/command/perf_test.sh covers this file. */
 #include "bench/perf/plain_copy.h"
 

@@ -1,4 +1,4 @@
-/* Which cells of a sweep have their results, and how far the sweep is. */
+/* Tells which cells of a sweep have their results, and how far the sweep is. */
 #pragma once
 
 #include "bench/sweep/results.h"

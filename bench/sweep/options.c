@@ -345,7 +345,8 @@ static bool has_rates(const slc_bench_options *o, uint64_t optimizer)
     return false;
 }
 
-/* The same words as those of bench/sweep/figures/label.h, in the same order. */
+/* Gives a case its label while it runs: the words that bench/sweep/figures/label.h gives its results, in the same
+ * order. */
 static void label_case(const slc_bench_options *o, bool rates, slc_bench_case *one)
 {
     char words[5][32] = {"", "", "", "", ""};

@@ -127,7 +127,8 @@ static json_t *bytes_after(const char *line, const char *words)
     return end > at + strlen(words) && bytes ? json_integer((json_int_t)bytes) : NULL;
 }
 
-/* Where strategies make no difference, the line begins with the budget and ends with what is needed. */
+/* Adds the budget and the bytes needed, as the planner's line says them. If no strategy would make a difference, the
+ * line begins with the budget and ends with what is needed. */
 static void add_bytes(json_t *row, const char *line)
 {
     json_t *needed = bytes_after(line, " needs "), *budget = bytes_after(line, "the budget is ");

@@ -1,5 +1,5 @@
-/* Where results come from: the command line and the time are in each JSON that a command writes (docs/formats.md). One
- * thread. */
+/* Notes where results come from: the command line and the time stand in each JSON that a command writes
+ * (docs/formats.md). One thread. */
 #pragma once
 
 #include <jansson.h>

@@ -40,7 +40,7 @@ typedef struct {
 sluice_status slc_gpu_bench_open(slc_gpu_bench *bench);
 void slc_gpu_bench_close(slc_gpu_bench *bench); /* a zeroed device is allowed */
 
-/* Whether the options ask for it. */
+/* True if the options ask for measurements of this operation in this type. */
 bool slc_gpu_bench_wants(const slc_gpu_bench *bench, const char *op, sluice_dtype dtype);
 
 /* Queues copies that fill an array of the GPU with numbers of the type in -1..1. */

@@ -3,7 +3,7 @@
 
 #include "bench/lab/kernels/gpu_bench.h"
 
-/* Whether a row has this name. */
+/* True if a row has this name. */
 bool slc_gpu_kernels_know(const char *op);
 /* The names of the rows that are not in slc_kernel_table, with commas. */
 const char *slc_gpu_kernels_others(void);

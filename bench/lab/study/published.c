@@ -34,8 +34,8 @@ typedef struct {
     double *above, most_slower, most_below, most_worse;
 } sums;
 
-/* How far the study has come. Plans of many layers take longer, so what is left is told from the nominal seconds that
- * planning may take. */
+/* Counts how far the study has come. Plans of many layers take longer, so the time that is left is estimated from the
+ * nominal seconds that planning may take, not from the number of plans. */
 typedef struct {
     uint32_t plans, planned;
     double efforts_s, planned_efforts_s; /* of all plans; of those that were planned by now, not kept */

@@ -1,4 +1,5 @@
-/* Which communicator a job is data parallel on, and what each of its ranks calls there. Private to bench/nccl. */
+/* Finds the communicator on which a job is data parallel, and collects what each of its ranks calls there. Private to
+ * bench/nccl. */
 #pragma once
 
 #include "bench/nccl/profile/step_time.h"

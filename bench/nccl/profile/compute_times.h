@@ -1,5 +1,6 @@
-/* How long the compute between operations took, in bounds. An operation begins when its data is ready, unless its
- * stream was busy until then: the data may have been there since anything that is known to be earlier. */
+/* Bounds how long the compute between operations took. An operation begins when its data is ready, unless its stream
+ * was busy until then: in that case the data may have been ready earlier, since the last event that it must have
+ * followed. */
 #pragma once
 
 #include "bench/nccl/profile/step_units.h"

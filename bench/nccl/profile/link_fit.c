@@ -37,8 +37,8 @@ static const slc_step_time *step_of(const slc_job_steps *steps, const slc_rank_s
     return found ? rank->times + low * steps->operation_count : NULL;
 }
 
-/* How long an operation took on the rank that came to it last, in the nth step of the first rank: it waited for nobody.
- * Negative where a rank's time is not known. */
+/* Returns how long an operation took on the rank that came to it last, which waited for nobody, in step number `step`
+ * of the first rank. Negative if a rank's time is not known. */
 static double last_rank_s(const slc_job_steps *steps, size_t step, size_t operation)
 {
     int64_t least = INT64_MAX;

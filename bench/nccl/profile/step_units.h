@@ -17,7 +17,8 @@ typedef struct {
     size_t unmatched; /* gathers that belong to no unit */
 } slc_step_units;
 
-/* Where several units have the same length, layers are gathered in one order for the forward, and their gathers and
- * reductions in the backward have the opposite one. The caller calls slc_step_units_free. Errors: MEMORY. */
+/* Finds the units of a step. Units of the same length are told apart by their order: layers are gathered in one order
+ * for the forward, and gathered and reduced in the opposite order in the backward. The caller calls
+ * slc_step_units_free. Errors: MEMORY. */
 sluice_status slc_step_units_find(const slc_job_steps *steps, slc_step_units *out);
 void slc_step_units_free(slc_step_units *units);

@@ -46,7 +46,7 @@ typedef struct {
     uint64_t calls, bytes;
 } slc_nccl_size_class;
 
-/* How long NCCL ran on a process's streams: overlapping operations count once. */
+/* The time that NCCL ran on a process's streams; overlapping operations count once. */
 typedef struct {
     double busy_s, span_s; /* span: from the first operation's beginning to the last one's end */
 } slc_nccl_busy;

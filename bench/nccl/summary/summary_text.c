@@ -59,7 +59,7 @@ static void print_step_call(const slc_nccl_process *p, const slc_nccl_entry *e, 
     fputc('\n', out);
 }
 
-/* How often `length` calls from the ith of a step on follow each other. */
+/* Returns how often in a row the same `length` calls come, beginning with call i of a step. */
 static size_t repeats(const slc_nccl_steps *steps, size_t i, size_t length)
 {
     const slc_nccl_entry **calls = steps->calls + steps->first;

@@ -68,7 +68,8 @@ static ends_with_peer ends_with(const ends *e, int peer)
     return (ends_with_peer){e->rows + first, first_of_peer(e, (int64_t)peer + 1) - first};
 }
 
-/* Which of the rank's ends with this peer the first one kept is, from 1; 0: it cannot be known. */
+/* Returns the number, from 1 on, that the first kept end has among all sends (or all receives) of the rank with this
+ * peer. 0: it cannot be known. */
 static uint64_t first_ordinal(const slc_nccl_member *m, ends_with_peer e)
 {
     if (m->whole) return 1;

@@ -144,7 +144,7 @@ static const slc_nccl_entry **sort_entries(const slc_nccl_process *process, slc_
     return place;
 }
 
-/* How long each rank and node of a process has called nothing. */
+/* Notes for each rank and node of a process how long it has called nothing. */
 static void tell_quiet(slc_nccl_members *all, const slc_nccl_process *process, slc_nccl_member **of_row,
                        double process_quiet_s)
 {

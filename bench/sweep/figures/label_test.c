@@ -1,4 +1,4 @@
-/* What tells rows of results apart, in words. */
+/* Rows of results get labels that name, in words, just the settings in which they differ. */
 #include "bench/sweep/figures/label.h"
 
 #include <setjmp.h>

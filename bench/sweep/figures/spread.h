@@ -12,7 +12,7 @@ typedef struct {
 slc_bench_spread slc_bench_spread_of(const json_t *runs, const json_t *row, const char *const *keys,
                                      const char *number);
 
-/* How many different plans the complete runs of the cell of `row` kept; 0: not known. */
+/* Returns how many different plans the complete runs of the cell of `row` kept; 0: not known. */
 size_t slc_bench_count_plans(const json_t *runs, const json_t *row);
 
 /* Are `a` and `b` runs of equal plans, equal in everything that no plan decides? */

@@ -48,14 +48,15 @@ void slc_bench_table_begin(FILE *out, const sluice_world *world, const slc_bench
     put_columns(out, slc_bench_is_labelled(options));
 }
 
-/* On a terminal that would break the lines a row has the figures that differ most, on 78 columns. */
+/* On a terminal so narrow that it would break the lines, a row has only the most telling figures, on 78 columns. */
 static bool is_narrow(FILE *out)
 {
     const unsigned columns = slc_terminal_columns(out);
     return columns && columns < WHOLE_COLUMNS;
 }
 
-/* Where cells differ in what other columns do not show, there is a column for that. */
+/* Prints the head of the table. `labelled`: cells differ in settings that no other column shows, so there is a column
+ * for those. */
 static void put_columns(FILE *out, bool labelled)
 {
     if (is_narrow(out)) {

@@ -1,5 +1,5 @@
-/* How far the ranks of a sweep are, for the process that started them: it outlives them, and has to know in which cell
- * they ended. Memory that rank 0 writes and the launcher reads. Cells have numbers from 0 on over the whole sweep. */
+/* Memory in which rank 0 of a sweep notes how far it is, for the launcher, which outlives the ranks and has to know in
+ * which cell they ended. Cells have numbers from 0 on over the whole sweep. */
 #pragma once
 
 #include <sluice/status.h>
