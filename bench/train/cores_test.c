@@ -1,5 +1,5 @@
-/* Which cores are left idle or taken twice, for ranks that share a host's cores, that are bound, and on several hosts.
- */
+/* Cores that are left idle or taken twice are counted right for ranks that share a host's cores, for ranks that are
+ * bound to some, and on several hosts. */
 #include "bench/train/cores.h"
 
 #include <setjmp.h>

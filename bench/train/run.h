@@ -24,8 +24,8 @@ typedef struct {
     /* Called on every rank with a sample (samples.h), which is "" but on rank 0. NULL: none. */
     sluice_status (*sampled)(const slc_training_step *step, const char *text, void *context);
     void *context;
-    /* How often the user asked to stop (stop_signals.h). 1: all ranks stop together after the step; 2: this rank gives
-     * up at once. NULL: never. */
+    /* Counts how often the user asked to stop (stop_signals.h). 1: all ranks stop together after the step; 2: this rank
+     * gives up at once. NULL: never. */
     const volatile sig_atomic_t *stops;
     slc_training_deadline *deadline; /* all ranks stop together before it; NULL: never */
 } slc_training_watch;

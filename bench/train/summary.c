@@ -51,8 +51,8 @@ static sluice_status add_step(slc_training_steady *s, const slc_training_step *s
     return SLUICE_OK;
 }
 
-/* How many of the kept steps there are; 0 where they are too few, or served to measure, and the plan that was to follow
- * ran no step. */
+/* Counts the kept steps that the figures are made of. 0: they are too few, or they all ran under the provisional plan
+ * that measures, and the plan that was to follow it ran no step. */
 static uint64_t count_steady(const slc_training_steady *s)
 {
     if (s->provisional || s->kept < LEAST_STEPS) return 0;
@@ -124,7 +124,7 @@ sluice_status slc_training_note(slc_training_result *result, const slc_training_
     return status ? status : add_point(&result->course, step);
 }
 
-/* How many steps it takes until LEAST_STEPS count. */
+/* Returns how many steps the run would have needed for LEAST_STEPS steady ones. */
 static uint64_t count_wanted(const slc_training_result *result)
 {
     const slc_training_steady *all = &result->all;

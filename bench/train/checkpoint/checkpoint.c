@@ -149,7 +149,8 @@ static sluice_status compare_tokenizer(const slc_training_identity *run, const j
                      before ? "give --tokenizer PATH, the same one" : "leave --tokenizer out");
 }
 
-/* Where a run began with weights, their files said how images become pixels, and which number a class has. */
+/* Refuses to go on if images are read in another way than in the saved run: their classes have other numbers, or they
+ * become other pixels. A run that began with --weights has both from the files there. */
 static sluice_status compare_reading(const slc_training_identity *run, const json_t *saved)
 {
     const json_t *before = json_object_get(saved, "reading");
@@ -164,7 +165,8 @@ static sluice_status compare_reading(const slc_training_identity *run, const jso
                      run->options->resume);
 }
 
-/* Rank 0 tells what differs from the saved run, and of the number of ranks what that means. */
+/* Rank 0 warns about a setting that differs from the saved run's; if it is the number of ranks, the line says what
+ * becomes of the global batch. */
 static void warn_of_change(const slc_training_identity *run, const char *name, const char *was, const char *is,
                            const json_t *saved)
 {

@@ -39,7 +39,8 @@ void slc_training_data_close(slc_training_data *data); /* NULL is allowed */
 const slc_training_data_facts *slc_training_data_get_facts(const slc_training_data *data);
 /* Counts what this rank has taken of the training part so far. */
 slc_training_data_counts slc_training_data_get_counts(const slc_training_data *data);
-/* How often a run that has taken so many sequences, of all ranks, has seen the training part: 0.25 is a quarter. */
+/* Returns how often a run has seen the training part once all ranks together have taken so many sequences: 0.25 is a
+ * quarter of it. */
 double slc_training_data_passes(const slc_training_data *data, uint64_t sequences);
 
 /* Hashes every byte of the data, reading each once. Errors: IO, MEMORY. */

@@ -18,7 +18,7 @@ struct slc_training_data {
     sluice_status (*take)(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out);
     /* Targets of a sequence of the training part; NULL: all that the model has room for, targets_each. */
     uint64_t (*targets)(const slc_training_data *data, uint64_t sequence);
-    /* How often a run that has taken so many sequences has seen the training part. */
+    /* Returns how often a run that has taken so many sequences has seen the training part. */
     double (*passes)(const slc_training_data *data, uint64_t sequences);
     sluice_status (*save)(const slc_training_data *data, const char *folder); /* NULL: nothing to be saved */
     void (*close)(slc_training_data *data); /* frees all but the struct itself; also called after a failed opening */

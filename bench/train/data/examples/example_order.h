@@ -31,7 +31,7 @@ typedef struct {
 
 /* Steps of a pass; at least 1. */
 uint64_t slc_example_order_steps(const slc_example_order *order);
-/* How often a run that has taken so many sequences has seen its examples. */
+/* Returns how often a run that has taken so many sequences has seen its examples. */
 double slc_example_order_passes(const slc_example_order *order, uint64_t sequences);
 
 /* The group that a sequence lies in. */
