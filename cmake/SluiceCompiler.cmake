@@ -1,4 +1,4 @@
-# How every file of the project is compiled.
+# These settings hold for the compilation of every file of the project.
 set(CMAKE_C_STANDARD 17)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS OFF)

@@ -1,5 +1,5 @@
-# What the project stands on. Required: UCX, jansson, uthash, threads; for the command alone utf8proc (tokenizers),
-# libpng, libjpeg-turbo (images). Optional: GLPK, oneDNN, zlib, OpenMP, cmocka.
+# The libraries that the project stands on are found here. Required: UCX, jansson, uthash, threads; for the command
+# alone utf8proc (tokenizers), libpng, libjpeg-turbo (images). Optional: GLPK, oneDNN, zlib, OpenMP, cmocka.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)

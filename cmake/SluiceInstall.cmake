@@ -1,6 +1,6 @@
-# What `cmake --install` gives, by component: `library` (the library with its transports, the NCCL shim, the licences),
-# `development` (headers, a pkg-config file, a CMake package: find_package(Sluice), target Sluice::sluice), `command` (the
-# command with its manual pages and its completion for bash) and `documentation`.
+# `cmake --install` installs, by component: `library` (the library with its transports, the NCCL shim, the licences),
+# `development` (headers, a pkg-config file, a CMake package: find_package(Sluice), target Sluice::sluice), `command`
+# (the command with its manual pages and its completion for bash) and `documentation`.
 include(CMakePackageConfigHelpers)
 
 if(SLUICE_CUDA STREQUAL "EMULATED")

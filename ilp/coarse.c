@@ -200,7 +200,8 @@ static void join_activations(slc_coarse *c, int64_t *inside)
     c->job.activation_count = kept;
 }
 
-/* What lives within one joined slot counts with its fullest moment. */
+/* Adds up the workspaces, and the activations that live within one joined slot: each joined slot gets one workspace, as
+ * large as they are together at its fullest moment. */
 static void join_workspaces(slc_coarse *c, int64_t *inside)
 {
     const slc_job *job = c->fine->job;
@@ -436,7 +437,7 @@ static uint32_t real_position(const slc_coarse *c, uint32_t position, double sha
     return 2 * (pass * slc_job_slots(c->fine->job) + first + at) + (position & 1);
 }
 
-/* What moves in a joined slot is spread evenly over the slots that it stands for. */
+/* Spreads the flows of a joined slot evenly over the slots that it stands for, in their order. */
 static void spread_parts(refining *r)
 {
     qsort(r->parts, r->count, sizeof *r->parts, by_place_and_order);

@@ -1,5 +1,5 @@
-/* How long bytes are in memory: spans of half rows for strategies, for a family at a position, and for recomputation.
- * The strategy table says which buffers there are; this file says from when to when.
+/* Says from when to when bytes are in memory, as spans of half rows: for strategies, for a family at a position, and
+ * for recomputation. The strategy table says which buffers there are.
  * ilp/slot_model_test.c covers this file. */
 #include "ilp/parts/slot_parts.h"
 

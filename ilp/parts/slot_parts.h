@@ -143,7 +143,7 @@ static inline bool slc_flow_family_is_dp(const slc_flow_family *family)
     return slc_flow_family_strategy(family) == SLC_DP;
 }
 
-/* How many real slots a modelled slot represents. */
+/* Returns how many real slots a modelled slot stands for. */
 static inline double slc_slot_weight(const slc_slot_model_parts *parts, uint32_t slot)
 {
     return slot / slc_job_slots(parts->job) == 1 ? parts->middle : 1;

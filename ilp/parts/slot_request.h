@@ -1,5 +1,5 @@
-/* What the slot model is asked for, and its answer: strategies, recomputation and flows (slot_model.h has their
- * meaning). */
+/* The request to the slot model, and its answer: strategies, recomputation and flows (slot_model.h has their meaning).
+ */
 #pragma once
 
 #include "lib/plan/effort/cancel.h"

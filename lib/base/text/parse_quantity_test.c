@@ -1,4 +1,4 @@
-/* Which texts must be read, and which must be refused with a line that quotes them. */
+/* Quantities that people write must be read, and all other texts must be refused with a line that quotes them. */
 #include "lib/base/text/parse_quantity.h"
 
 #include <stdarg.h>

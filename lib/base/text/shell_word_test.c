@@ -1,4 +1,4 @@
-/* What is printed for a shell must come back from one as it was. */
+/* A text that is printed for a shell must come back from a shell as it was. */
 #include "lib/base/text/shell_word.h"
 
 #include <stdarg.h>
