@@ -24,7 +24,8 @@ extern const slc_scheduler slc_scheduler_serial, slc_scheduler_one_ahead, slc_sc
 /* The evaluation of schedulers that have no order of their own for it: windows are gathered one slot ahead. */
 void slc_evaluate_one_ahead(const slc_scheduling *in, slc_order *order);
 
-/* The same, but within in->limit: a window for which there is no room is gathered right before its slot. */
+/* Orders the evaluation as slc_evaluate_one_ahead does, but within in->limit: a window for which there is no room ahead
+ * is gathered right before its slot. */
 void slc_evaluate_within(const slc_scheduling *in, slc_order *order);
 
 /* Is it one of the two that choose strategies too (planner/joint.h)? ilp needs a solver (slc_slot_model_solver). */

@@ -1,4 +1,4 @@
-/* How long the runs must be into which a baseline cuts units, if a plan may take only so much work. */
+/* Baselines cut units into runs; this says how long the runs must be if a plan may take only so much work. */
 #pragma once
 
 #include "lib/plan/job.h"

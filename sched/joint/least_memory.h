@@ -21,7 +21,7 @@ static inline double slc_least_memory_share_s(double effort_s)
 sluice_status slc_least_memory(const slc_joint_request *request, slc_strategy *strategies, bool *recompute,
                                uint64_t *arena_bytes);
 
-/* The same, until request->work has spent `until_s`: all fsdp is measured in any case, everything else while there is
- * time. *cut: there was more to try. */
+/* Does what slc_least_memory does until request->work has spent `until_s`: all fsdp is measured in any case, everything
+ * else while there is time. *cut: there was more to try. */
 sluice_status slc_least_memory_within(const slc_joint_request *request, double until_s, slc_strategy *strategies,
                                       bool *recompute, uint64_t *arena_bytes, bool *cut);

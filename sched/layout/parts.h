@@ -42,7 +42,7 @@ void slc_program_forget_waits(slc_program *program);
  * MEMORY. */
 sluice_status slc_plan_order_is_legal(const slc_job *job, const slc_plan *plan, bool *legal);
 
-/* How hard to pack. */
+/* The effort of packing: when it is good enough, and how much to try. */
 typedef struct {
     uint64_t limit;  /* if the lower bound is above this, arena_bytes is that bound and no offset is filled */
     uint64_t enough; /* an arena of this size is small enough; 0: make it as small as possible */

@@ -83,7 +83,7 @@ uint32_t slc_find_slot(const slc_places *places, uint32_t micro_batch, uint32_t 
     return at < places->slot_count ? places->slots[at] : SLC_NONE;
 }
 
-/* How many operations come before the first one with this key that begins at the block or behind it. */
+/* Counts the operations before the first one with this key that begins at the block or behind it. */
 static size_t count_before(const slc_places *places, const key *wanted, uint64_t block)
 {
     size_t low = 0, high = places->operation_count;

@@ -79,7 +79,7 @@ void slc_live_bytes_fini(slc_live_bytes *live)
     *live = (slc_live_bytes){0};
 }
 
-/* How much more memory an operation of a onebit unit leaves in use than it found. */
+/* Returns how many bytes more an operation of a onebit unit leaves in use than it found. */
 static int64_t left_by(const slc_live_bytes *live, const slc_item *item)
 {
     const slc_exchange_sizes *sizes = &live->in->job->units[item->unit].exchange;

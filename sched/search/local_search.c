@@ -241,7 +241,8 @@ static sluice_status remember(search *s, const slc_plan *plan)
 
 /* ---- The walk ---- */
 
-/* How much slower than the current order a change may be: a little at first, so that the walk leaves its valley. */
+/* Returns by how much a change may make the order slower, as a share of the step: a little at first, so that the walk
+ * leaves its valley, and less as it cools. */
 static double tolerance(const search *s, uint32_t without_gain)
 {
     double cooled = (double)without_gain / s->options->patience;

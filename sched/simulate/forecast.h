@@ -1,4 +1,4 @@
-/* What a simulation is asked for, by which rules it runs, and what it tells. */
+/* The options of a simulation, the rules by which it runs, and the forecast that it gives. */
 #pragma once
 
 #include "lib/plan/times.h"
