@@ -42,7 +42,7 @@ typedef struct {
     /* A message moves only once its receive is posted: when all but so many of the tasks before the one that reads it
      * have begun. 0: slc_pipeline_ahead; UINT32_MAX: all receives are posted at once. */
     uint32_t ahead;
-    /* How many of its messages may be under way when a stage begins a task. 0: 1; UINT32_MAX: any number. */
+    /* A stage begins a task only while at most so many of its messages are under way. 0: 1; UINT32_MAX: any number. */
     uint32_t sends;
     bool blocking;  /* none may be: a stage computes nothing until what it has sent is received */
     double delay_s; /* every task and every message takes longer by a drawn time of up to this */

@@ -83,8 +83,8 @@ const slc_pipeline_schedule *slc_pipeline_schedule_find(const char *name); /* NU
 const slc_pipeline_schedule *slc_pipeline_schedule_at(size_t index);       /* all in turn; NULL after the last */
 const char *slc_pipeline_schedule_names(void);                             /* "gpipe, 1f1b, ..."; static memory */
 
-/* How many tasks ahead of the one that reads it a receive must be posted, so that no stages wait for each other even
- * where a send blocks until it is received: 1; with several chunks, where a message goes from the last stage to the
+/* Returns how many tasks ahead of the one that reads it a receive must be posted, so that no stages wait for each other
+ * even if a send blocks until it is received: 1; with several chunks, where a message goes from the last stage to the
  * first, 2. */
 static inline uint32_t slc_pipeline_ahead(const slc_pipeline_shape *shape)
 {

@@ -147,7 +147,8 @@ static uint32_t task_begin(const build *b, int64_t task)
     return b->stage->first_slot[task < 0 ? 0 : task > count ? count : task];
 }
 
-/* How many micro-batches have this life at once, where messages take until so many tasks before it and after it. */
+/* Returns how many micro-batches have this life at once, if it begins `early` tasks sooner and ends `late` tasks later,
+ * because messages take that long. */
 static uint32_t most_at_once(const build *b, const slc_activation_life *life, uint32_t early, uint32_t late)
 {
     const uint32_t slots = 2 * b->layers;
