@@ -47,12 +47,13 @@ typedef enum {
 
 typedef enum { SLC_WHOLE, SLC_SHARD } slc_layout;
 
-/* Which rows of a table each rank touches. A table has rows of row_elements elements in the whole layout, row r at
- * r * row_elements; its blocks are cut and owned as the geometry above says, so a row may have several owners. `lists`
- * lies in the attached arena at a multiple of 64, in the same place on every rank, and holds one slc_row_list for each
- * rank, slc_row_list_bytes(most) apart. This rank's own list, number `rank`, must be written when the operation starts
- * (its `start` hook may write it) and stay until the operation is complete; the operation fills the other lists as far
- * as it needs them. The struct is kept by pointer until then. A skipped operation does not look at lists. */
+/* The rows of a table that each rank touches, for an operation on rows. A table has rows of row_elements elements in
+ * the whole layout, row r at r * row_elements; its blocks are cut and owned as the geometry above says, so a row may
+ * have several owners. `lists` lies in the attached arena at a multiple of 64, in the same place on every rank, and
+ * holds one slc_row_list for each rank, slc_row_list_bytes(most) apart. This rank's own list, number `rank`, must be
+ * written when the operation starts (its `start` hook may write it) and stay until the operation is complete; the
+ * operation fills the other lists as far as it needs them. The struct is kept by pointer until then. A skipped
+ * operation does not look at lists. */
 typedef struct {
     uint64_t row_elements, row_count; /* row_count * row_elements is at most the table's elements */
     uint64_t most;                    /* the most rows that a list may have; the same on every rank */
@@ -178,8 +179,9 @@ sluice_status slc_comm_attach_apart(slc_comm *comm, slc_segment *segment, void *
  * groups of calls. */
 uint64_t slc_comm_scratch_bytes(const slc_comm *comm, uint64_t block_bytes);
 
-/* Where the place of the attached segment that is `own` here lies in `peer`'s, for benchmarks that copy from there;
- * NULL if that rank is not reached through memory. The caller sees to it that nobody writes there meanwhile. */
+/* Returns the address at which this rank sees the place in `peer`'s attached segment that corresponds to `own` in its
+ * own segment, for benchmarks that copy from there; NULL if that rank is not reached through memory. The caller sees to
+ * it that nobody writes there meanwhile. */
 const void *slc_comm_place_at(const slc_comm *comm, int peer, const void *own);
 
 /* Queues `count` operations in order and returns at once (it waits only while the queue, of at least 4096, is full).

@@ -181,7 +181,7 @@ static sluice_status send_page(const slc_neighbours *neighbours, int rank, int s
     return send_descriptors(socket, &message, (const int[]){neighbours->page_fd, neighbours->doorbell}, 2);
 }
 
-/* Whether the process at the other end, or the one that listened there, runs as the same user. */
+/* True if the process at the other end, or the one that listened there, runs as the same user. */
 static bool is_own_user(int fd)
 {
     struct ucred who;

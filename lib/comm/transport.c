@@ -103,7 +103,8 @@ static bool found_by_loader(plugin_search *search)
     size_t length = strlen(search->file);
     memcpy(search->path, search->file, length + 1);
     load_found(search);
-    /* Where dlopen has not found a file, its line has the name that it was given; else it has a path. */
+    /* If dlopen has found no file, its line begins with the name that it was given; if it found one that it could not
+     * load, with a path. */
     return search->library || !search->why || strncmp(search->why, search->file, length) || search->why[length] != ':';
 }
 

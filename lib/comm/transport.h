@@ -36,7 +36,8 @@ sluice_status slc_transport_open(slc_transport *out, const char *name, const cha
                                  int rank, int size, slc_peer_lost peer_lost, void *context);
 void slc_transport_close(slc_transport *transport, uint64_t linger_ns);
 
-/* Whether a transport is open that carries messages of the host's memory, or one with collectives on a GPU's. */
+/* True if a transport is open that carries messages of the host's memory; the second function, one that has collectives
+ * of a GPU's memory. */
 static inline bool slc_transport_has_messages(const slc_transport *transport)
 {
     return transport->table && transport->table->send;

@@ -1,6 +1,7 @@
-/* Where a transport's plugin is looked for, in which order, and that the first file that exists is the one: if it
- * cannot be loaded, the error says why, and no other is taken for it. Which files exist, and which can be loaded, is a
- * list here. And which tables are taken: of version 1, of version 2 with messages, with collectives, with both. */
+/* A transport's plugin must be looked for in the right places and in their order, and the first file that exists must
+ * be the one: if it cannot be loaded, the error says why, and no other file is taken in its place. A list here stands
+ * for the files that exist and those that can be loaded. Tables of version 1, and of version 2 with messages, with
+ * collectives, and with both, must be taken. */
 #include "lib/comm/transport.h"
 
 #include <stdarg.h>

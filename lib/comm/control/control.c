@@ -292,7 +292,7 @@ static int open_links(const slc_control *control)
     return open;
 }
 
-/* Whether the reporter may still say something that arrives here. */
+/* True while the rank that reported the failure may still say something that arrives here. */
 static bool reporter_is_heard(const slc_control *control)
 {
     if (control->departures[control->reporter].left) return false;

@@ -15,7 +15,7 @@ void slc_control_fini(slc_control *control);
 int slc_control_polls(const slc_control *control, struct pollfd *polls); /* fills up to link_count entries */
 uint64_t slc_control_due(const slc_control *control);                    /* when step is to be called at the latest */
 
-/* Whether the next step sends a beat; if so, control->doing must be noted before. */
+/* True if the next slc_control_step sends a heartbeat; in that case the caller notes control->doing before it. */
 bool slc_control_beats(const slc_control *control, uint64_t now_ns);
 
 /* Reads, writes, sends beats and watches for silence. Never blocks. True if anything was received. */

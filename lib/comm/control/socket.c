@@ -37,7 +37,8 @@ void slc_socket_close(slc_socket *link)
     if (fd >= 0) close(fd);
 }
 
-/* Whether no answer came: TCP then gives the reason that the network had for the last loss, if it had one. */
+/* True if the connection broke because no answer came: TCP then gives the network's reason for the last loss, if there
+ * was one. */
 static bool is_silence(int error)
 {
     switch (error) {

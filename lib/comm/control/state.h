@@ -79,7 +79,7 @@ typedef struct {
     slc_bytes part_data;
 } slc_socket;
 
-/* How far a rank that left had come. Operations and collectives that it completed can still be used. */
+/* Notes how far a rank had come when it left. Operations and collectives that it completed can still be used. */
 typedef struct {
     bool left;
     uint32_t operations, collectives;

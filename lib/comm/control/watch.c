@@ -30,7 +30,7 @@ static unsigned seconds(const slc_doing *doing)
     return (doing->still_ms + 500) / 1000;
 }
 
-/* Whether the rank's part of the collective in course is here, so that it waits for the others'. */
+/* True if the rank's part of the collective under way is here, so that the rank waits for the parts of others. */
 static bool has_joined(const slc_control *control, int rank)
 {
     const slc_doing *doing = doing_of(control, rank);
@@ -82,8 +82,8 @@ static bool waits_for_operations(const slc_doing *doing, const slc_doing *other)
     return doing->place == SLC_IN_OPERATIONS && other->halted && (int32_t)(doing->needed - other->begun) > 0;
 }
 
-/* Whether one rank is in a collective, and another needs an operation that the first has not begun and will not begin.
- */
+/* True if one rank waits in a collective, and another one waits for an operation that the first has not begun and,
+ * since it waits, never will. */
 static bool calls_are_crossed(const slc_control *control)
 {
     const slc_doing *first = NULL;

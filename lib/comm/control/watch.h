@@ -1,6 +1,6 @@
-/* Which rank waits for which. Each rank notes what its program is doing, and its heartbeats tell rank 0, which fails
- * the world when calls can never meet (MISMATCH, at once) or when a rank that lives is absent for too long (TIMEOUT).
- * All calls come from the communication thread. */
+/* Watches which rank waits for which. Each rank notes what its program is doing, and its heartbeats tell rank 0, which
+ * fails the world when calls can never meet (MISMATCH, at once) or when a rank that lives is absent for too long
+ * (TIMEOUT). All calls come from the communication thread. */
 #pragma once
 
 #include "lib/comm/control/state.h"

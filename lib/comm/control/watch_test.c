@@ -155,7 +155,8 @@ static void test_absent(void **state)
     assert_int_equal(judge_absent(30, SLC_WORKING, 590, 590), SLUICE_OK);
     assert_int_equal(judge_absent(30, SLC_WORKING, 610, 610), SLUICE_ERR_TIMEOUT);
     assert_int_equal(judge_absent(900, SLC_WORKING, 890, 890), SLUICE_OK);
-    /* The same holds for operations; only a rank that must act itself is absent. */
+    /* The limit holds for operations too: rank 1 is absent only if it must act itself (halted), not if its
+     * communication thread can still begin the operation. */
     for (int halted = 0; halted < 2; halted++) {
         court *c = open_court(30);
         in_operations(c, 0, 11, 31);
@@ -241,7 +242,7 @@ static void lacks(court *c, int rank, int peer, uint32_t operation, uint32_t sta
     doing_of(c, rank)->stage = stage;
 }
 
-/* Where every rank has begun the operation of which one lacks a message, the network withholds it. */
+/* If every rank has begun the operation of which one lacks a message, the network withholds that message. */
 static void test_cut(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* How ranks find each other: rank 0 listens on MASTER_ADDR:MASTER_PORT, and every other rank connects and says who it
+/* Lets ranks find each other: rank 0 listens on MASTER_ADDR:MASTER_PORT, and every other rank connects and says who it
  * is. The connections stay open; control.h takes them over for heartbeats and small collectives. */
 #pragma once
 

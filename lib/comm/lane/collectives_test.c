@@ -37,7 +37,8 @@ typedef struct {
     uint32_t submitted; /* how many operations were */
 } rig;
 
-/* How often an operation's hooks ran; for an operation on rows, this rank's list and the place where it has to be. */
+/* Counts how often an operation's hooks ran; for an operation on rows, this rank's list and the place where it has to
+ * be. */
 typedef struct {
     int start, call, end;
     const slc_rows *rows;

@@ -1,5 +1,5 @@
-/* What kinds of operations have in common, and where the blocks and parts of one lie (lib/base/ownership.h has the
- * rule). Everything counts elements unless said otherwise. */
+/* Says what kinds of operations have in common, and where the blocks and parts of an operation lie
+ * (lib/base/ownership.h has the rule). Everything counts elements unless said otherwise. */
 #pragma once
 
 #include "lib/base/integer.h"
@@ -36,7 +36,7 @@ static inline uint64_t slc_part_length(const slc_op *op, uint64_t block, int siz
     return slc_op_block_length(op, block) / (uint64_t)size;
 }
 
-/* Where `rank`'s part of a block begins, counted from the buffer's begin. */
+/* Returns the element at which `rank`'s part of a block begins, counted from the buffer's begin. */
 static inline uint64_t slc_part_begin(const slc_op *op, slc_layout layout, uint64_t block, int rank, int size)
 {
     slc_part part = slc_part_of_rank(op->elements, op->block_elements, block, (uint32_t)size, (uint32_t)rank);

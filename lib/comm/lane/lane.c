@@ -91,7 +91,7 @@ static bool gates_passed(const slc_op *op)
     return slc_counts_passed(op->counts, op->count_count);
 }
 
-/* Whether `one` changes what `other` touches. */
+/* True if `one` writes memory that `other` reads or writes. */
 static bool disturbs(const slc_spans *one, const slc_spans *other)
 {
     for (int i = 0; i < 2; i++)
@@ -101,7 +101,7 @@ static bool disturbs(const slc_spans *one, const slc_spans *other)
     return false;
 }
 
-/* Whether the operation would see, or be seen by, one that is still active. */
+/* True if the operation must wait, because it touches memory that an active one writes, or the other way round. */
 static bool must_wait(slc_comm *comm, const slc_spans *spans)
 {
     for (uint32_t i = comm->active.first; i != comm->active.taken; i++) {

@@ -218,7 +218,7 @@ static bool is_sum(const slc_op *op)
     return op->kind == SLC_REDUCE_SCATTER || op->kind == SLC_ALL_REDUCE;
 }
 
-/* Whether each owner's result goes to all ranks. */
+/* True if each owner's result goes to all ranks. */
 static bool sends_results(const slc_op *op)
 {
     return op->kind == SLC_ALL_REDUCE || op->kind == SLC_COMPRESSED_EXCHANGE;
@@ -242,7 +242,7 @@ static void send_rows(slc_comm *comm, slc_active_op *active, uint64_t block, int
     if (bytes) post_send(comm, active, block, PHASE_PART, peer, data, bytes);
 }
 
-/* Whether a block takes a slot of scratch. */
+/* True if a block takes a slot of scratch. */
 static bool takes_slot(const slc_op *op, uint64_t block)
 {
     return is_sum(op) || (slc_moves_rows(op) && block > 0);

@@ -11,7 +11,7 @@ typedef struct {
 } slc_open_message;
 
 sluice_status slc_messages_init(slc_comm *comm);
-/* Whether the link stays busy with another block when one ends. */
+/* True if another block keeps the link busy when one ends. */
 bool slc_messages_plenty(const slc_comm *comm);
 /* The message on its way that comes first in the order in which operations need them. False: there is none. */
 bool slc_messages_oldest(const slc_comm *comm, slc_open_message *out);
@@ -19,9 +19,9 @@ bool slc_messages_oldest(const slc_comm *comm, slc_open_message *out);
 bool slc_messages_step(slc_comm *comm);
 /* Notes that this rank's part of a block has its sum: its scratch is free, and the result goes to who needs it. */
 void slc_messages_reduced(slc_comm *comm, slc_active_op *active, uint64_t block);
-/* Whether all contributions of a block are here. */
+/* True if all contributions of a block are here. */
 bool slc_messages_arrived(slc_comm *comm, slc_active_op *active, uint64_t block);
-/* Whether the messages of all blocks are done. */
+/* True if the messages of all blocks are done. */
 bool slc_messages_finished(const slc_comm *comm, const slc_active_op *active);
 /* Notes that a peer cannot be reached, which the control connection may explain. Keeps the first one. Any thread. */
 void slc_messages_suspect(slc_comm *comm, int rank, const char *why);

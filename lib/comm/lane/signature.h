@@ -6,5 +6,5 @@
 /* Ranks whose operations differ in kind, type, shape, place or in being skipped find other signatures. */
 uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op, bool skipped);
 
-/* Whether all neighbours have begun this operation. MISMATCH fails the world if one has begun another operation. */
+/* True if all neighbours have begun this operation. MISMATCH fails the world if one has begun another operation. */
 bool slc_peers_ready(slc_comm *comm, slc_active_op *active);

@@ -6,10 +6,10 @@
 /* The bytes that an operation's blocks touch. */
 slc_spans slc_op_spans(const slc_comm *comm, const slc_op *op);
 
-/* Whether a buffer lies in the attached arena. */
+/* True if a buffer lies in the attached arena. */
 bool slc_in_arena(const slc_comm *comm, const void *buffer, uint64_t bytes);
 
-/* Whether the operation's results should be stored past the cache: the ranks of this host touch more bytes for it than
+/* True if the operation's results should be stored past the cache: the ranks of this host touch more bytes for it than
  * a cache keeps, and the results replace nothing that is read. */
 bool slc_op_goes_past_cache(const slc_comm *comm, const slc_op *op);
 

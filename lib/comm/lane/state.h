@@ -97,7 +97,7 @@ typedef struct {
     uint64_t bytes;
 } slc_attached;
 
-/* Where blocks' messages arrive: `depth` slots (scratch.h). */
+/* The scratch in which blocks' messages arrive: `depth` slots (scratch.h). */
 typedef struct {
     char *base;
     uint64_t bytes;
@@ -128,14 +128,14 @@ typedef struct {
     _Atomic uint32_t host_waits; /* callers that wait for the device to do operations before number queue.wanted */
 } slc_stream_order;
 
-/* What a piece of copying or adding uses. */
+/* The arrays that a piece of copying or adding uses. */
 typedef struct {
     const void **sources; /* [size], reused by every reduction */
     void **destinations;
     uint64_t chunk_bytes; /* about the bytes of a piece */
 } slc_chunk_work;
 
-/* What operations on rows use. */
+/* The arrays that operations on rows use. */
 typedef struct {
     struct slc_row_cursor *cursors; /* [size], reused by every piece of work (row_walk.h) */
     uint64_t *room;                 /* [size], likewise */

@@ -46,7 +46,7 @@ static char *arrival(const slc_comm *comm, const slc_active_op *active, uint64_t
 
 /* ---- What an operation consists of ---- */
 
-/* Whether one call makes all of the sum in place. Sums of integers are exact in any order. */
+/* True if one call of the transport makes all of the sum in place. Sums of integers are exact in any order. */
 static bool sums_in_one_call(const slc_op *op)
 {
     return op->kind == SLC_ALL_REDUCE && (op->any_order || op->dtype == SLUICE_INT64);

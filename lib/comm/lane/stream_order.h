@@ -5,9 +5,9 @@
  * transport has said that it is launched.
  *
  * Sums are made in rank order, as on the host: each contribution is sent to its part's owner, who adds them up by the
- * reduce kernel; an all-reduce then gathers the parts. Where an operation allows any order, they are the transport's.
- * What arrives lies in the scratch, so a long operation takes several groups, one after the other. A compressed
- * exchange is a group of sends, the servers' kernels (serve.h) and a gather of their results.
+ * reduce kernel; an all-reduce then gathers the parts. If an operation allows any order, the transport's own
+ * collectives make the sums. Contributions arrive in the scratch, so a long operation takes several groups, one after
+ * the other. A compressed exchange is a group of sends, the servers' kernels (serve.h) and a gather of their results.
  *
  * All of it runs on the communication thread, but for what says otherwise. */
 #pragma once

@@ -70,8 +70,8 @@ static sluice_status resolve(const char *host, int port, uint64_t deadline_ns, s
     return slc_error(SLUICE_ERR_ARGUMENT, "MASTER_ADDR %s: %s", host, gai_strerror(error));
 }
 
-/* Whether `host` is written as a loopback address; a name that only resolves to one, as Debian's own name of a host
- * does there, stands for the host as others see it. */
+/* True if `host` is written as a loopback address. A name that only resolves to one, as a Debian host's own name does
+ * on that host, stands for the host as others see it. */
 static bool is_loopback(const char *host)
 {
     struct in_addr four;

@@ -1,4 +1,4 @@
-/* Where rank 0 listens does not depend on what its name resolves to here, and whoever cannot connect learns why. */
+/* Rank 0 listens at the right address whatever its name resolves to here, and a rank that cannot connect says why. */
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "tests/support/comm/free_port.h"

@@ -6,12 +6,13 @@
 #include <sluice/status.h>
 #include <stdbool.h>
 
-/* Whether errno says that there were too few. */
+/* True if `error`, an errno, says that there were too few descriptors. */
 bool slc_descriptors_lacking(int error);
 
 /* Returns SYSTEM: `what` failed for want of descriptors. The line says what the limit is, how many a rank of `size`
  * needs at most, and how the limit is raised. */
 sluice_status slc_descriptors_error(const char *what, int size);
 
-/* The same if `error` says so; else SYSTEM with "WHAT: " and errno's text. */
+/* Returns what slc_descriptors_error does if `error` says that descriptors were lacking; else SYSTEM with "WHAT: " and
+ * the text of `error`. */
 sluice_status slc_descriptors_or_system(int error, const char *what, int size);

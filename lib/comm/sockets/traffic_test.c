@@ -1,4 +1,5 @@
-/* What TCP connections carry is counted at both ends, through the sets that watch them, and nothing else is. */
+/* The bytes that TCP connections carry are counted at both ends, through the sets that watch them, and nothing else is.
+ */
 #include "lib/comm/sockets/traffic.h"
 
 #include <arpa/inet.h>

@@ -35,7 +35,7 @@ typedef struct {
 sluice_status slc_wire_write(int fd, const void *data, size_t bytes, uint64_t deadline_ns);
 sluice_status slc_wire_read(int fd, void *data, size_t bytes, uint64_t deadline_ns);
 
-/* Whether two secrets are equal. The time that it takes does not say where they differ. */
+/* True if two secrets are equal. The time that this takes does not tell where they differ. */
 bool slc_wire_equal(const void *a, const void *b, size_t bytes);
 
 /* Waits until `fd` is ready for `events` (poll's) or the deadline. */

@@ -36,7 +36,7 @@ static uint64_t digest_operations(sluice_world *world)
     return slc_digest_add(slc_lane_digest(&world->comm), slc_lines_digest(&world->lines));
 }
 
-/* Whether an imitated network holds something back, which will come for sure. */
+/* True if an imitated network holds something back, which will come for sure. */
 static bool is_held_back(sluice_world *world, uint64_t now_ns)
 {
     const slc_transport *transport = &world->transport;
@@ -48,8 +48,8 @@ static bool is_held_back(sluice_world *world, uint64_t now_ns)
     return due != UINT64_MAX && due > now_ns;
 }
 
-/* Whether the message that is needed next comes nearer, though it may not be done for long. What the transport's
- * progress says does not count, since keepalives move something too. */
+/* True if bytes of the message that is needed next are still arriving, even if it will not be complete for long. The
+ * transport's own word that it made progress does not count, since keepalives are progress too. */
 static bool is_on_its_way(sluice_world *world, const slc_open_message *message, uint64_t now_ns)
 {
     slc_watch *watch = &world->control.watch;
@@ -78,8 +78,7 @@ static slc_place find_place(sluice_world *world, line_wait *wait)
     return atomic_load_explicit(&comm->program.work, memory_order_acquire) ? SLC_WORKING : SLC_ELSEWHERE;
 }
 
-/* Whether the thread that waits is the one that makes the calls of either kind. If not, another one might still go on.
- */
+/* True if the thread that waits is the one that makes both kinds of calls. If not, another thread might still go on. */
 static bool is_one_thread(sluice_world *world, slc_place place)
 {
     uint64_t collects = atomic_load(&world->collector), submits = atomic_load(&world->comm.program.submitter);

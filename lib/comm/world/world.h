@@ -1,4 +1,4 @@
-/* What worlds begin with, whether their ranks are there or imagined. Private to lib/comm. */
+/* The beginning of a world, whose ranks may be real or imagined. Private to lib/comm. */
 #pragma once
 
 #include "lib/comm/world/state.h"

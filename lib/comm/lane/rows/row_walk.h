@@ -61,7 +61,7 @@ static inline bool slc_row_walk_next_of(slc_row_walk *walk, int owner, slc_piece
     return false;
 }
 
-/* Where one rank's list is in the part of the table at work. */
+/* The place that a walk has reached in one rank's list, for the part of the table at work. */
 struct slc_row_cursor {
     slc_row_walk walk;
     slc_piece piece;
@@ -69,7 +69,7 @@ struct slc_row_cursor {
     uint64_t taken; /* elements of the message from that rank that have been used */
 };
 
-/* Where a piece lies in a buffer of the list's rows. */
+/* Returns the address of a piece in a buffer of the list's rows. */
 static inline char *slc_row_place(const slc_op *op, const void *buffer, sluice_dtype dtype, const slc_row_list *list,
                                   const slc_piece *piece)
 {
@@ -77,7 +77,7 @@ static inline char *slc_row_place(const slc_op *op, const void *buffer, sluice_d
     return (char *)(uintptr_t)buffer + (piece->index * columns + piece->at - row) * sluice_dtype_bytes(dtype);
 }
 
-/* Where a piece lies in the table (whole layout) or in its owner's part of the table (shard layout). */
+/* Returns the address of a piece in the table (whole layout) or in its owner's part of the table (shard layout). */
 static inline char *slc_table_place(const slc_comm *comm, const slc_op *op, const void *buffer, slc_layout layout,
                                     sluice_dtype dtype, const slc_piece *piece)
 {
