@@ -8,5 +8,6 @@
 
 extern const slc_settings slc_engine_settings;
 
-/* Where updates run according to a configuration, or else to the setting. Errors: ARGUMENT (the setting). */
+/* *out becomes the place where updates run, as the configuration chooses or else the setting SLUICE_PLAN_UPDATES.
+ * Errors: ARGUMENT (the setting). */
 sluice_status slc_engine_updates(sluice_updates choice, slc_updates *out);

@@ -263,7 +263,8 @@ sluice_status slc_checkpoint_make_dir(const char *dir)
     return synchronize_parent(dir);
 }
 
-/* Where a crash came between the two renames of replace_checkpoint, the folder that had the name gets it back. */
+/* If a crash came between the two renames of replace_checkpoint, the folder that was renamed first gets its name back.
+ */
 static sluice_status restore_replaced(const char *dir)
 {
     uint64_t *steps;

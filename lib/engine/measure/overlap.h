@@ -1,4 +1,4 @@
-/* How compute and communication slow each other down. Private to lib/engine/measure. */
+/* Measures how compute and communication slow each other down. Private to lib/engine/measure. */
 #pragma once
 
 #include "lib/engine/measure/trains.h"

@@ -10,7 +10,7 @@ typedef enum { SLC_TRAIN_REDUCTIONS, SLC_TRAIN_GATHERS, SLC_TRAIN_BOTH, SLC_TRAI
 
 enum { SLC_TRAIN_LEAST = 8 }; /* operations of a train whose figures count */
 
-/* Where a measurement works, and on what. */
+/* The memory in which a measurement works, and the sizes that it works on. */
 typedef struct {
     sluice_runtime *rt;
     uint64_t offset, bytes; /* of the arena, claimed */

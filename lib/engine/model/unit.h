@@ -18,7 +18,7 @@ slc_part slc_part_of_param(const slc_part *part, const sluice_param *param);
 /* The first run of elements [first, first + count) of a parameter that this rank owns; count 0: none. */
 slc_part slc_part_first_owned(const sluice_param *param, uint64_t first, uint64_t count);
 
-/* Where the reduced gradient of an owned part lies; its type is the unit's reduced_dtype. */
+/* Returns the address of the reduced gradient of an owned part; its type is the unit's reduced_dtype. */
 const void *slc_reduced_at(const sluice_runtime *rt, uint32_t unit, const slc_part *part);
 /* The update of a run of elements of one parameter, whole or owned as its unit's strategy says. The caller sets the
  * gradient. */

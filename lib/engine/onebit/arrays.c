@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The place of a parameter in its unit: which tensor it is, and how many elements come before it where tensors are
+/* The place of a parameter in its unit: which tensor it is, and how many elements come before it if tensors are
  * exchanged as one. */
 typedef struct {
     uint32_t index;
@@ -36,7 +36,8 @@ static void worker_error(const sluice_param *param, const slc_onebit *onebit, fl
     *count = to_the_end ? padded - before : param->count;
 }
 
-/* Where tensors are exchanged as one, the first one has all of it. */
+/* If tensors are exchanged as one, the first parameter has the whole error of this rank as a server, and the others
+ * have none. */
 static void server_error(const sluice_param *param, const slc_onebit *onebit, float **data, uint64_t *count)
 {
     uint32_t index = find_position(param).index, tensor = param->rt->compression.fuses ? 0 : index;
@@ -46,7 +47,7 @@ static void server_error(const sluice_param *param, const slc_onebit *onebit, fl
     *count = index == tensor ? slc_compress_chunk(shape) : 0;
 }
 
-/* Where tensors are exchanged as one, the last one's part goes on to the end of the padding. */
+/* If tensors are exchanged as one, the last parameter's part goes on to the end of the padding. */
 static void local_array(const sluice_param *param, const slc_onebit *onebit, int i, float **data, uint64_t *count)
 {
     position at = find_position(param);

@@ -82,7 +82,7 @@ sluice_status slc_regroup_begin(sluice_runtime *rt, const slc_plan_request *requ
         free(last);
         return slc_runtime_fail(rt, status);
     }
-    /* Whether the budget allows it is found out by planning. */
+    /* The groups are made without a budget: planning finds out whether the budget allows them. */
     slc_plan_request asked = *request;
     asked.budget_bytes = 0;
     list_groups(out->before.units, out->before.count, rt->model.layer_count, last);

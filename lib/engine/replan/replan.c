@@ -43,7 +43,8 @@ static bool goes_on(const sluice_runtime *rt)
     return !rt->failure.status && !sluice_world_check(rt->world);
 }
 
-/* Whether a second plan may be made, for other units: a limit of time is meant for one. Rank 0's counts. */
+/* *may becomes true if a second plan may be made, for other units: a time limit is meant for one plan. Rank 0's
+ * configuration counts. */
 static sluice_status may_plan_again(sluice_runtime *rt, bool *may)
 {
     uint32_t again = !(rt->config.plan_time_limit_s > 0);

@@ -168,7 +168,7 @@ static double move_s(const sluice_runtime *rt, const slc_plan *from, const slc_p
     return moved / MEMORY_BYTES_PER_S + gathered * (rt->size - 1) / rt->size / line->bytes_per_s;
 }
 
-/* How many rounds the steps that are left can pay for. Called on rank 0. */
+/* Returns how many rounds the steps that are left can pay for. Called on rank 0. */
 static uint32_t count_rounds(const sluice_runtime *rt)
 {
     const slc_trials *trials = &rt->trials;
@@ -251,7 +251,8 @@ static sluice_status change_to(sluice_runtime *rt, uint32_t next)
     return SLUICE_OK;
 }
 
-/* The same on every rank. */
+/* Finds the median step of each plan that was tried. Ranks agree on the slowest one's times first, so the medians are
+ * the same on every rank. */
 static sluice_status find_medians(sluice_runtime *rt)
 {
     slc_trials *trials = &rt->trials;

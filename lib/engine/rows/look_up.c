@@ -56,7 +56,7 @@ static uint64_t row_bytes(const sluice_runtime *rt, uint32_t u)
     return sluice_dtype_bytes(rt->units[u].gradient_dtype) * rt->job.units[u].row_elements;
 }
 
-/* Where the reduction reads. */
+/* Returns the rows that the reduction reads: those added up over micro-batches, or else the gradient itself. */
 static unsigned char *sum_of(const sluice_runtime *rt, uint32_t u)
 {
     uint64_t table = slc_adds_locally(&rt->job) ? rt->job.units[u].most_rows * row_bytes(rt, u) : 0;

@@ -46,6 +46,7 @@ sluice_status slc_look_ups_commit(sluice_runtime *rt);
 void slc_look_ups_forget(sluice_runtime *rt);
 /* ORDER unless the rows of a micro-batch that begins are known. */
 sluice_status slc_look_ups_check(const sluice_runtime *rt, uint32_t micro_batch);
-/* How many of `count` operations may be submitted: those before the first gather whose rows are not known. */
+/* Returns how many of `count` operations may be submitted: those before the first gather whose rows are not known yet.
+ */
 uint32_t slc_look_ups_known(const sluice_runtime *rt, const slc_program *program, const uint32_t *operations,
                             uint32_t count);

@@ -1,4 +1,4 @@
-/* What the last step has left. Private to lib/engine. */
+/* Finishes what the last step has left undone. Private to lib/engine. */
 #pragma once
 
 #include <sluice/runtime.h>

@@ -1,5 +1,6 @@
-/* How the communication thread carries out each kind of operation: a collective on which buffers, and what runs there
- * when it starts (claims, updates) and when it is complete (inspection of reduced gradients, releases).
+/* Tells the communication thread how to carry out each kind of operation: with which collective and buffers, and what
+ * it runs when the operation starts (claims, updates) and when it is complete (inspection of reduced gradients,
+ * releases).
  * tests/onebit/onebit_engine_test.c covers this file. */
 #include "lib/engine/step/operations.h"
 

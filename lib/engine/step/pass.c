@@ -308,7 +308,7 @@ static sluice_status wait_for_quiet(sluice_runtime *rt, slc_pass *pass, double *
     return status ? status : wait_on_stream(rt, count);
 }
 
-/* Whether kernels may be launched for the first time while collectives of a GPU's memory are under way. */
+/* True if this pass may launch kernels for the first time while collectives of a GPU's memory are under way. */
 static bool launches_beside_others(const sluice_runtime *rt, const slc_pass *pass)
 {
     return rt->size > 1 && slc_device_runs_ahead(rt->device) && slc_pass_is_new(pass);

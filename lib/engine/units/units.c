@@ -17,7 +17,7 @@
 #include <string.h>
 
 /* A unit is made of the own parameters of layers first to last, trainable or frozen ones, or of one tied parameter.
- * Where an optimizer exchanges everything as one, a trainable tied parameter is among the others. */
+ * If an optimizer exchanges everything as one, a trainable tied parameter is among the others. */
 typedef struct {
     uint32_t first, last;
     bool frozen;
