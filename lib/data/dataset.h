@@ -3,7 +3,7 @@
 
 #include "lib/data/records/records.h"
 
-/* How the user says that files are to be read. */
+/* The ways in which the user may say that files are to be read. */
 typedef enum {
     SLC_DATA_AUTO,
     SLC_DATA_TEXT, /* text, or tokens with llm.c's header */

@@ -4,7 +4,7 @@
 
 #include "lib/device/device.h"
 
-/* Whether a stream's kernels run on the GPU. It is a constant in builds without the device, so that calls of kernels
+/* True if a stream's kernels run on the GPU. It is a constant in builds without the device, so that calls of kernels
  * which do not exist there vanish. */
 #define SLC_ON_CUDA(stream) (SLUICE_CUDA && slc_device_get_kind((stream)->device) == SLC_DEVICE_CUDA)
 

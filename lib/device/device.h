@@ -1,6 +1,6 @@
-/* Where memory and streams live. All code above uses only this: it may not assume that a kernel has finished when its
- * call returns, nor that the CPU can read the memory. The host device runs everything at once; its events are complete
- * when recorded. */
+/* A device is the place where memory and streams live. All code above lib/device uses only this header: it may not
+ * assume that a kernel has finished when its call returns, nor that the CPU can read the memory. The host device runs
+ * everything at once; its events are complete when recorded. */
 #pragma once
 
 #include "lib/device/types.h"
@@ -19,14 +19,14 @@ extern "C" {
 sluice_status slc_device_open(const char *name, slc_device **out);
 void slc_device_close(slc_device *device);
 slc_device_kind slc_device_get_kind(const slc_device *device);
-/* Whether work that a call has issued may still be under way when the call returns, and the host cannot touch the
- * device's memory. Not so on the host. */
+/* True if work that a call has issued may still be under way when the call returns, and the host cannot touch the
+ * device's memory: on every device but the host. */
 static inline bool slc_device_runs_ahead(const slc_device *device)
 {
     return slc_device_get_kind(device) != SLC_DEVICE_HOST;
 }
-/* Whether this build has the kind of device with this name, and what runs it: "cpu", "cuda", or "cuda (emulated)"; NULL
- * if the build lacks it. */
+/* Describes the kind of device with this name as this build has it: "cpu", "cuda", or "cuda (emulated)"; NULL if the
+ * build lacks it. */
 const char *slc_device_describe(const char *name);
 
 /* Errors: SYSTEM. */
@@ -61,8 +61,9 @@ uint64_t slc_pinned_bytes(void);
 
 /* `threads` 0 counts as 1; slc_stream_destroy ends the stream. */
 sluice_status slc_stream_create(slc_device *device, uint32_t threads, sluice_stream *out);
-/* The same, but where several streams have kernels that wait for the GPU, those of this one come first: for
- * communication, which others wait for, and which needs little of the GPU. On the host there is no difference. */
+/* Creates a stream as slc_stream_create does, but if kernels of several streams wait for the GPU, those of this stream
+ * come first: for communication, which others wait for, and which needs little of the GPU. On the host there is no
+ * difference. */
 sluice_status slc_stream_create_first(slc_device *device, uint32_t threads, sluice_stream *out);
 void slc_stream_destroy(sluice_stream *stream);
 sluice_status slc_stream_synchronize(sluice_stream *stream);

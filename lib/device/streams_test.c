@@ -1,4 +1,5 @@
-/* What streams, events and pinned memory promise, on every kind of device that this build and this machine have. */
+/* Streams, events and pinned memory must keep their promises on every kind of device that this build and this machine
+ * have. */
 #include "lib/device/lane_events.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* What devices, streams, events and memory are made of, for callers (device.h) and for kinds of devices (ops.h). */
+/* The structs of devices, streams, events and memory, for callers (device.h) and for kinds of devices (ops.h). */
 #pragma once
 
 #include <stdbool.h>

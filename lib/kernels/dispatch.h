@@ -1,5 +1,5 @@
-/* How a kernel finds the form for its stream's device. The kernel's own function, in NAME.c, refuses wrong arguments
- * for all devices; a further device is a further suffix here. Private to lib/kernels. */
+/* Finds the form of a kernel for its stream's device. The kernel's own function, in NAME.c, refuses wrong arguments for
+ * all devices; a new device adds a suffix here. Private to lib/kernels. */
 #pragma once
 
 #include "lib/device/cuda.h"

@@ -1,6 +1,6 @@
-/* What all kernels of the GPU share: launches, shared memory, the instructions that CUDA C++ has no words for, and
- * loads and stores of eight elements of either type. The same sources are compiled by nvcc and, against the headers of
- * an emulated GPU that the include path then has, by the host's compiler.
+/* All kernels of the GPU share this: launches, shared memory, the instructions that CUDA C++ has no words for, and
+ * loads and stores of eight elements of either type. The sources are compiled by nvcc or, for the emulated GPU, by the
+ * host's compiler, with the emulation's headers in the include path.
  *
  * Rules: no default stream, no managed memory, no waiting for another block, no library but cublasLt, and no atomic
  * additions of floats where a result is promised to repeat. Arithmetic is never contracted to fma. */
@@ -169,7 +169,7 @@ template <class T> struct __align__(16) gpu_pack
     T at[16 / sizeof(T)];
 };
 
-/* Whether eight elements at multiples of eight from `p` may be loaded 16 bytes at a time. */
+/* True if eight elements at multiples of eight from `p` may be loaded 16 bytes at a time. */
 static inline bool gpu_aligned(const void *p)
 {
     return (uintptr_t)p % 16 == 0;

@@ -6,7 +6,7 @@
 
 enum { GPU_COLUMN_WARPS = 8 };
 
-/* How many parts the rows are cut into: it depends on their number alone. */
+/* Returns how many parts the rows are cut into, which depends on their number alone. */
 static inline uint32_t gpu_column_parts(uint64_t rows)
 {
     const uint64_t rows_each = 64, most = 64, parts = (rows + rows_each - 1) / rows_each;

@@ -1,5 +1,4 @@
-/* How a kernel runs on the host: its stream must be the host's, and its work is cut into ranges, one for each
- * thread. */
+/* Runs a kernel on the host: its stream must be the host's, and its work is cut into ranges, one for each thread. */
 #pragma once
 
 #include "lib/kernels/isa.h"

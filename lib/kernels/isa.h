@@ -1,4 +1,4 @@
-/* Which instruction set the fast host kernels use. NAME_cpu.c is compiled once for each; NAME.c picks one with
+/* Chooses the instruction set of the fast host kernels. NAME_cpu.c is compiled once for each; NAME.c picks one with
  * SLC_ISA_PICK. The set is chosen once: the best that the processor has, or the one that SLUICE_KERNELS_ISA names
  * (baseline, avx2, avx512). All sets give equal bits. Any thread may call. */
 #pragma once

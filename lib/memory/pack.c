@@ -1,8 +1,8 @@
 /* The packer. First the buffers are stacked from the bottom up (stack.c), which alone packs most problems tightly.
- * Where that finds nothing, it places buffers one after another, each in the gap that fits it best. The buffers already
- * placed forbid intervals of offsets: each pair of parts that share a time forbids the offsets at which their bytes
- * would overlap. The order decides how good the result is, so several orders are tried; then those buffers that make
- * the peak go first. */
+ * If that finds nothing, the packer places buffers one after another, each in the gap that fits it best. The buffers
+ * already placed forbid intervals of offsets: each pair of parts that share a time forbids the offsets at which their
+ * bytes would overlap. The order decides how good the result is, so several orders are tried; then those buffers that
+ * make the peak go first. */
 #include "lib/memory/pack.h"
 
 #include "lib/base/bisect.h"

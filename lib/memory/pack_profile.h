@@ -1,5 +1,5 @@
-/* How many bytes of one buffer live at each time: the size of the union of its parts, as a step function. Private to
- * lib/memory. */
+/* A profile says how many bytes of one buffer live at each time: the size of the union of its parts, as a step
+ * function. Private to lib/memory. */
 #pragma once
 
 #include "lib/memory/pack_buffer.h"

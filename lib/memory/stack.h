@@ -15,7 +15,7 @@ typedef struct slc_stack slc_stack;
 sluice_status slc_stack_create(const slc_pack_buffer *buffers, size_t count, slc_stack **out);
 void slc_stack_destroy(slc_stack *stack);
 
-/* How many lives of buffers at moments this stack has looked at so far. */
+/* Returns how many lives of buffers at moments this stack has looked at so far. */
 uint64_t slc_stack_looked_at(const slc_stack *stack);
 
 /* Returns a size that no stacked packing is below. If *exact, no packing at all is; else a buffer has live bytes on

@@ -1,4 +1,4 @@
-/* How the fast attention cuts its work and its workspace. */
+/* The tiles into which the fast attention cuts its work, and the layout of its workspace. */
 #pragma once
 
 #include "lib/kernels/attention/attention.h"

@@ -57,7 +57,7 @@ typedef struct {
                       there. Elsewhere NULL will do */
 } slc_residue;
 
-/* How far a rank has moved by itself since the last exchange, in units of the momentum (0/1 Adam):
+/* The moves are how far a rank has gone by itself since the last exchange, in units of the momentum (0/1 Adam):
  * (accumulator - decay * value) * (rescale * sqrt(exp_avg_sq) + epsilon). Arrays are `count` long and only read. */
 typedef struct {
     const float *exp_avg_sq;  /* NULL: no such term */
@@ -156,8 +156,8 @@ sluice_status slc_compress_look(sluice_stream *stream, const slc_compress_look_a
 /* Looks at many tensors, on a GPU by one launch for many. */
 sluice_status slc_compress_look_many(sluice_stream *stream, uint32_t count, const slc_compress_look_args *args);
 
-/* What an exchange gathered, and the elements of the tensor that are worked on: first..first+count-1, with `first` a
- * multiple of 16, and `count` too unless they end the tensor. */
+/* The packets that an exchange gathered, and the elements of the tensor that a call works on: first..first+count-1,
+ * with `first` a multiple of 16, and `count` too unless they end the tensor. */
 typedef struct {
     const slc_compress_shape *shape;
     const void *packets; /* one for each chunk, `stride` bytes apart */

@@ -98,7 +98,7 @@ SLC_C_LINKAGE sluice_status slc_frozen_update_many_cuda(sluice_stream *stream, u
 sluice_status slc_compress_check_results(const slc_compress_results *results, uint64_t elements);
 slc_compress_packets slc_compress_packets_of(const slc_compress_results *results);
 
-/* Whether a step's words, if there are any, say that nothing is to be done. */
+/* True if there are words of a step and they say that nothing is to be done. */
 static inline SLC_HOST_AND_GPU bool slc_compress_skips(const sluice_step_words *words)
 {
     return words && words->skip;

@@ -48,7 +48,7 @@ static __device__ __forceinline__ const unsigned char *compress_packet_bits(cons
     return packet + scales * sizeof(float);
 }
 
-/* Whether a scale says that the exchange failed. */
+/* True if a scale says that the exchange failed: it is infinite or no number. */
 static __device__ __forceinline__ bool compress_failed(float scale)
 {
     return (__float_as_uint(scale) & 0x7f800000u) == 0x7f800000u;
@@ -95,7 +95,7 @@ static __device__ float compress_scale(const int64_t *bins, uint64_t count)
     return compress_failed(scale) ? __uint_as_float(0x7f800000u) : scale;
 }
 
-/* What a block does in both passes that form a scale: input(at, left, b) gives up to sixteen numbers of the chunk. */
+/* Does a block's work in both passes that form a scale: input(at, left, b) gives up to sixteen numbers of the chunk. */
 template <class F>
 static __device__ __forceinline__ void compress_one_scale(gpu_bins *bins, const compress_block &block, float *sum,
                                                           float *scale, unsigned char *packet, uint64_t scales, F input)

@@ -17,8 +17,8 @@ typedef struct {
     uint64_t first;    /* index of element 0 of this call */
 } slc_dropout;
 
-/* How many elements have their factors made together; dropout_lanes.h needs room for as many on either side of a
- * run. */
+/* The factors of this many elements are made together; dropout_lanes.h needs room for as many on either side of a run.
+ */
 enum { SLC_DROPOUT_GROUP = 128 };
 
 /* For kernels with dropout: returns ARGUMENT unless dropout is NULL or its probability is in range. */

@@ -103,7 +103,7 @@ typedef struct chosen {
 } chosen;
 static chosen *algorithms;
 
-/* What cublasLt takes for one product; its first operand is B. */
+/* The descriptors that cublasLt takes for one product; its first operand is our B. */
 typedef struct {
     cublasLtMatmulDesc_t matmul;
     cublasLtMatrixLayout_t b, a, c;

@@ -8,7 +8,7 @@
  * ranges: `measure`, which only reads, then `update`. From an exchange, on a whole tensor: `receive`, which stores m
  * and f, then `move`. All is elementwise, and sums are exact (norm.h): bits are equal for any cut into ranges,
  * threads and instruction set, and on a GPU. The coefficient and the sums lie in memory of the stream's device.
- * Where the settings have words, they are heeded as in slc_adamw_many, and nothing is measured in a skipped step. */
+ * If the settings have words, they are heeded as in slc_adamw_many, and nothing is measured in a skipped step. */
 #pragma once
 
 #include "lib/kernels/compress/compress.h"

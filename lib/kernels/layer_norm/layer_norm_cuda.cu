@@ -64,7 +64,7 @@ template <class T> static sluice_status forward(sluice_stream *stream, const slc
 
 GPU_KERNEL(slc_layer_norm_forward, slc_layer_norm_forward_args, dtype, forward)
 
-/* What is summed into dgamma, or with HAT false into dbeta. */
+/* Gives one row's term of the sum in dgamma, or, with HAT false, of the sum in dbeta. */
 template <class T, bool HAT> struct norm_column {
     uint64_t channels;
     const T *dy, *x;

@@ -63,7 +63,8 @@ void slc_residual_forward_ref(const slc_residual_forward_args *args);
 void slc_residual_backward_ref(const slc_residual_backward_args *args);
 void slc_bias_backward_ref(const slc_bias_backward_args *args);
 
-/* Where there is a dropout its probability is above 0; sums of columns are left in the workspace. */
+/* For these forms a dropout, if there is one, has a probability above 0; they leave sums of columns in the workspace.
+ */
 SLC_ISA_DECLARE(slc_residual_forward_range);  /* over ranges of elements */
 SLC_ISA_DECLARE(slc_residual_backward_range); /* over ranges of columns */
 SLC_ISA_DECLARE(slc_bias_backward_range);     /* over ranges of columns */
