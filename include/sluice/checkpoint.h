@@ -2,11 +2,11 @@
  * writes what it owns in coordinates of the parameters, so that any world size and any strategy can read it; nothing is
  * gathered, and the memory used is the plan's staging block. The same world size goes on to the bit, under any
  * strategy, schedule and budget. What a compressed optimizer's compression left is each rank's own and is saved too:
- * the same world size goes on to the bit where the same units are onebit; elsewhere it begins at 0, with a warning.
- * Nothing can be saved while ranks are between two exchanges of their own steps (ORDER; sluice_step_options.exchange).
- * Where replicas are apart by roundings (sluice_runtime_replicas_equal) the owner's values are saved, and a run that
- * loads begins with them on every rank: any two of them are the same run, but not to the bit the one that saved, whose
- * replicas stay apart.
+ * a run of the same world size goes on to the bit if the same units are onebit; otherwise it begins at 0, with a
+ * warning. Nothing can be saved while ranks are between two exchanges of their own steps (ORDER;
+ * sluice_step_options.exchange). If replicas are apart by roundings (sluice_runtime_replicas_equal), the owner's values
+ * are saved, and a run that loads them begins with them on every rank: any two runs that load are equal to the bit, but
+ * not to the run that saved, whose replicas stay apart.
  *
  * A crash at any point, of the machine too, leaves the last whole checkpoint: files are written to
  * `step-000120.partial`, synchronized, the manifest last, and then the folder is renamed. The folder must be on a file

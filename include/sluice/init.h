@@ -1,7 +1,7 @@
-/* How a struct that crosses the API is begun. Each starts with `struct_size`, what sizeof gave where the program was
- * compiled, so that it can grow at its end: a library that knows more fields takes defaults for those that the
- * program's lacks, and writes no more than it has; one that knows fewer takes a longer struct whose further fields are
- * 0.
+/* SLUICE_INIT begins a struct that crosses the API. Each such struct starts with `struct_size`, its sizeof when the
+ * program was compiled, so that structs can grow at their end: a library that knows more fields takes defaults for
+ * those that the program's struct lacks, and writes no more than that struct has; a library that knows fewer fields
+ * takes a longer struct if its further fields are 0.
  *
  *   sluice_param_add(layer, &SLUICE_INIT(sluice_param_desc, .name = "w", .count = 100), &w);
  *   sluice_step_report report = SLUICE_INIT(sluice_step_report);

@@ -72,16 +72,16 @@ typedef struct {
      * threads, next to those that the communication thread runs. */
     bool concurrent;
 
-    /* How many norms over whole parameters its step depends on (LAMB), else 0. With norms no parameter is updated
-     * before every gradient is reduced and ranks have added up the norms once; clipping is not to be had, and
+    /* The number of norms over whole parameters that its step depends on (LAMB), else 0. With norms no parameter is
+     * updated before every gradient is reduced and ranks have added up the norms once; clipping is not to be had, and
      * mixed_precision must be true. `measure` gets each range of a parameter once, on one rank, with everything as
      * `update` will get it but norms, changes nothing and adds the squares of norm i to sums[i], integers that hold a
      * sum exactly in the form of lib/kernels/norm/norm.h: for bundled optimizers. Threads and statuses are as
      * `update`'s. */
     uint32_t norm_count;
-    /* How many maxima there are too, over whole parameters, of numbers that are not below 0: sums[norm_count + i][0]
-     * becomes the larger of what it is and the number's bits as a double, which order such numbers. `norms` holds them
-     * after the norms. With norm_count 0 there are none. */
+    /* The number of maxima that its step depends on too, over whole parameters, of numbers that are not below 0:
+     * sums[norm_count + i][0] becomes the larger of what it is and the number's bits as a double, which order such
+     * numbers. `norms` holds them after the norms. With norm_count 0 there are none. */
     uint32_t maximum_count;
     /* NULL where there are no norms and no maxima. */
     sluice_status (*measure)(const sluice_update *update, int64_t *const sums[SLUICE_OPTIMIZER_NORMS_MAX],

@@ -18,7 +18,7 @@ typedef struct {
     double transfer_s; /* the link carried operations, at the same time as the parts above */
 } sluice_step_parts;
 
-/* How much longer than predicted a step was because of each part; negative: it was shorter. */
+/* The seconds by which each part made a step longer than predicted; negative: shorter. */
 typedef struct {
     double compute_s, transfer_s, waiting_s, outside_s;
 } sluice_step_miss;
@@ -83,10 +83,10 @@ typedef struct {
     bool stays;             /* it is the one that ran on */
 } sluice_plan_trial;
 
-/* How many plans the last play-off has tried, the planner's own among them; 0: none, or it has not ended. */
+/* Returns how many plans the last play-off has tried, the planner's own among them; 0: none, or it has not ended. */
 SLUICE_API uint32_t sluice_runtime_trial_count(const sluice_runtime *rt);
-/* Says how plan number `index` of it did; the planner's own has number 0. Local; the same on every rank. Errors:
- * ARGUMENT (there is no such plan). */
+/* Says how plan number `index` of that play-off did; the planner's own has number 0. Local; the same on every rank.
+ * Errors: ARGUMENT (there is no such plan). */
 SLUICE_API sluice_status sluice_runtime_trial(const sluice_runtime *rt, uint32_t index, sluice_plan_trial *trial);
 
 /* Compares the plan's prediction with its steps. Collective, between steps; the same on every rank. Errors: ORDER

@@ -80,14 +80,15 @@ typedef enum { SLUICE_FORWARD = 0, SLUICE_BACKWARD = 1 } sluice_direction;
 typedef enum { SLUICE_NAN_STOP = 0, SLUICE_NAN_SKIP = 1 } sluice_nan_policy;
 /* When gradients of several micro-batches are reduced: once, after the last one, or after each. */
 typedef enum { SLUICE_ACCUMULATE_LAST = 0, SLUICE_ACCUMULATE_EACH = 1 } sluice_accumulate;
-/* How gradients are added over ranks on a GPU: in rank order, so that the bits depend on neither strategy nor plan, or
- * by NCCL's own collectives, whose order follows the sizes of messages but is the same in every run of a plan. */
+/* The way in which gradients are added over ranks on a GPU: in rank order, so that the bits depend on neither strategy
+ * nor plan, or by NCCL's own collectives, whose order follows the sizes of messages but is the same in every run of a
+ * plan. */
 typedef enum { SLUICE_SUMS_ORDERED = 0, SLUICE_SUMS_NCCL = 1 } sluice_sums;
-/* Whether the uses of a tied parameter share one gradient, or the looked-up rows have their own. */
+/* The gradients of a tied parameter: its uses share one, or the looked-up rows have their own. */
 typedef enum { SLUICE_TIED_JOINT = 0, SLUICE_TIED_SPLIT = 1 } sluice_tied;
-/* Which of the layers that can run their forward again do so: those that the planner chooses, none, or all. */
+/* The layers that run their forward again, of those that can: the ones that the planner chooses, none, or all. */
 typedef enum { SLUICE_RECOMPUTE_AUTO = 0, SLUICE_RECOMPUTE_NONE = 1, SLUICE_RECOMPUTE_ALL = 2 } sluice_recompute;
-/* Which threads run the optimizer. */
+/* The threads that run the optimizer. */
 typedef enum {
     SLUICE_UPDATES_BY_SETTING = 0,    /* as SLUICE_PLAN_UPDATES says, whose default is auto */
     SLUICE_UPDATES_AUTO = 1,          /* with the schedules "ilp" and "portfolio" whichever makes the step shorter, else
@@ -316,8 +317,8 @@ typedef struct {
  * layer that is not there, and a life that ends before it begins, are ARGUMENT at commit. */
 SLUICE_API sluice_status sluice_activation_add(sluice_layer *layer, const sluice_activation_desc *desc,
                                                sluice_activation **out);
-/* The same for `count` of them, out[i] for descs[i]: all, or after an error none. All descs have one struct_size.
- * `count` may be 0. */
+/* Adds `count` activations as sluice_activation_add adds one, out[i] for descs[i]: all, or after an error none. All
+ * descs have one struct_size. `count` may be 0. */
 SLUICE_API sluice_status sluice_activations_add(sluice_layer *layer, const sluice_activation_desc *descs,
                                                 uint32_t count, sluice_activation **out);
 
@@ -455,8 +456,9 @@ SLUICE_API sluice_status sluice_rows_set(sluice_param *param, const int32_t *row
  * sluice_rows_set has not given). It is the runtime's, as every error here: it has failed. */
 SLUICE_API sluice_status sluice_forward_begin(sluice_layer *layer);
 SLUICE_API sluice_status sluice_forward_end(sluice_layer *layer);
-/* The same where sluice_layer_recomputes says so, before backward_begin: in between the values are valid, recomputable
- * activations and workspaces may be written, everything else that forward wrote must be left alone. */
+/* Bracket the forward that a layer runs again before backward_begin if sluice_layer_recomputes says so: in between the
+ * values are valid, recomputable activations and workspaces may be written, and everything else that forward wrote must
+ * be left alone. */
 SLUICE_API sluice_status sluice_recompute_begin(sluice_layer *layer);
 SLUICE_API sluice_status sluice_recompute_end(sluice_layer *layer);
 SLUICE_API sluice_status sluice_backward_begin(sluice_layer *layer);
@@ -533,11 +535,11 @@ SLUICE_API sluice_status sluice_param_state_write(sluice_param *param, const cha
                                                   uint64_t count, const float *src);
 SLUICE_API sluice_status sluice_param_state_read(sluice_param *param, const char *state, uint64_t first, uint64_t count,
                                                  float *dst);
-/* How many elements a state has: the parameter's count, or a length of its own; 0 where the parameter has no such state
- * now. A parameter whose unit is onebit in the plan that runs has states that are each rank's own too: "error_worker",
- * what its compression left, of all elements with the padding of the exchange; "error_server", what compressing the
- * average left, of those that this rank averages; and arrays that the optimizer keeps on each rank. They are read and
- * written locally, while ranks hold different weights too. Local; 0 for NULL and before commit. */
+/* Returns how many elements a state has: the parameter's count, or a length of its own; 0 if the parameter has no such
+ * state now. A parameter whose unit is onebit in the plan that runs has states that are each rank's own too:
+ * "error_worker", what its compression left, of all elements with the padding of the exchange; "error_server", what
+ * compressing the average left, of those that this rank averages; and arrays that the optimizer keeps on each rank.
+ * They are read and written locally, while ranks hold different weights too. Local; 0 for NULL and before commit. */
 SLUICE_API uint64_t sluice_param_state_count(const sluice_param *param, const char *state);
 
 /* Numbers that a compressed optimizer keeps next to its states ("frozen_at", ...; all in sluice/optimizer.h): of the

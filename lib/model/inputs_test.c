@@ -1,4 +1,4 @@
-/* Which files of inputs must be read, and which must be refused by name. */
+/* Files of inputs that are whole must be read, and all others must be refused by name. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

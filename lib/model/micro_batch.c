@@ -172,7 +172,7 @@ sluice_status slc_micro_batch_queued(sluice_model *m)
     return slc_event_record(m->stream, &m->memory->done);
 }
 
-/* Where the copies are done already, which a step's end has seen to, the host does not wait. */
+/* After a step's end the copies are done already, and the host does not wait. */
 sluice_status slc_micro_batch_wait(slc_batch_memory *memory)
 {
     return slc_event_done(&memory->done) ? SLUICE_OK : slc_event_synchronize(&memory->done);

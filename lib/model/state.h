@@ -92,7 +92,8 @@ typedef struct {
     float *pixels;
 } slc_batch_memory;
 
-/* Where the current micro-batch is read: in the model's memory or, on the host, also in the caller's. */
+/* The arrays from which the current micro-batch is read: in the model's memory or, on the host, also in the caller's.
+ */
 typedef struct {
     const int32_t *places;                    /* where each token's row lies in the table that the runtime gives */
     const int32_t *types;                     /* NULL: all 0 */

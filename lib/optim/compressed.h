@@ -10,15 +10,15 @@
  * Units that are not onebit get averaged gradients and optimizer.update in every step and mode (and, where the
  * optimizer wants norms, measure and agreed): it knows from the step's number what the phase makes of them.
  *
- * What the engine calls, in the order of a run:
+ * The engine calls, in the order of a run:
  *   commit             once, before everything else
  *   phase(step)        before each plan: what the job of steps from `step` on is like
  *   each step s:       begin_step(s) -> mode; measure, agreed, update (all of sluice_optimizer); compress, apply, local
  *                      (of every onebit unit once); wants_norms(s), end_step(s)
  *   progress_save      between steps, with nothing pending; progress_load likewise, after which phase is asked again
  * A step that is skipped (a gradient was not finite) gets neither `agreed` nor apply, local, update, nor end_step: the
- * next step has its number again. What compress did to the errors then stays: error feedback loses nothing, and an
- * error whose exchange failed counts as 0 (compress.h).
+ * next step has its number again. In that case the errors stay as compress has left them: error feedback loses nothing,
+ * and an error whose exchange failed counts as 0 (compress.h).
  *
  * Threads. begin_step, phase, wants_norms, end_step, progress_* and commit: the caller's; optimizer's functions,
  * compress, apply, local: the communication thread's, one at a time. Both may run at once: updates (apply, local,
@@ -71,10 +71,9 @@ typedef struct {
  * rank's own sum over its micro-batches, and gradient_factor makes it what averaging over one rank would (and clips);
  * step and learning_rate are the step's. group has a shape for each tensor, with its count.
  *
- * Where the phase fuses, group has one shape of slc_flat_elements elements instead, and workers one residue;
- * local[0][0] is the flat array of so many fp32: the tensors in sequence without gaps, and a tail that lives on
- * from step to step. The unit's padded length must be at least that (the length of a LOCAL array), so the engine rounds
- * it up. */
+ * If the phase fuses, group has one shape of slc_flat_elements elements instead, and workers one residue; local[0][0]
+ * is the flat array of so many fp32: the tensors in sequence without gaps, and a tail that lives on from step to step.
+ * The unit's padded length must be at least that (the length of a LOCAL array), so the engine rounds it up. */
 typedef struct {
     uint32_t tensor_count;
     const sluice_update *tensors;
@@ -132,9 +131,9 @@ typedef struct {
     uint32_t (*wants_norms)(const void *context, uint64_t step);
     uint32_t (*end_step)(void *context, uint64_t step, const double *const norms[SLUICE_OPTIMIZER_STATES_MAX]);
 
-    /* What a checkpoint keeps in addition to states, local arrays and residues: numbers of the job (counters are whole,
-     * below 2^53) and of each parameter. Each must come back with every bit. `parameter` UINT32_MAX: those of the job.
-     */
+    /* A checkpoint keeps these in addition to states, local arrays and residues: numbers of the job (counters are
+     * whole, below 2^53) and of each parameter. Each must come back with every bit. `parameter` UINT32_MAX: those of
+     * the job. */
     uint32_t progress_count, parameter_progress_count;
     const char *progress_name[SLC_PROGRESS_MAX], *parameter_progress_name[SLC_PROGRESS_MAX];
     void (*progress_save)(const void *context, uint32_t parameter, double *values);
@@ -156,7 +155,8 @@ typedef struct {
 
 /* ORDER unless the step of tensor i compresses; ARGUMENT unless its shape has its count. */
 sluice_status slc_onebit_check(const char *name, const slc_onebit_unit *unit, uint32_t i, bool compresses);
-/* The same of a fused unit: all its tensors, padded, are what its only shape has. */
+/* Checks a fused unit as slc_onebit_check checks tensor i: all its tensors together, padded, must have the count of its
+ * only shape. */
 sluice_status slc_onebit_check_flat(const char *name, const slc_onebit_unit *unit, bool compresses);
 
 /* The work on a unit's tensors is handed to kernels for at most so many of them at a time. */

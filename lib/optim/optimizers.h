@@ -10,7 +10,7 @@
 /* The field is a double, a uint64_t or a bool. */
 typedef enum { SLC_OPTIMIZER_REAL, SLC_OPTIMIZER_WHOLE, SLC_OPTIMIZER_SWITCH } slc_optimizer_type;
 
-/* How `sluice train` takes a setting. */
+/* The ways in which `sluice train` takes a setting. */
 typedef enum {
     SLC_OPTIMIZER_OPTION, /* by an option of its name, with dashes for underscores; optimizers that have settings of one
                              name share the option */

@@ -137,8 +137,8 @@ typedef struct {
     const slc_activation_turn *turns;  /* [activations]; NULL: an activation has all micro-batches, one after another */
 } slc_job;
 
-/* How many strategies, from the first enumerator on, the units of the job may have; for one unit see slc_unit_may_be
- * (lib/plan/roles.h). */
+/* Returns how many strategies, from the first enumerator on, the units of the job may have; for one unit see
+ * slc_unit_may_be (lib/plan/roles.h). */
 static inline int slc_job_strategies(const slc_job *job)
 {
     return job->compressed ? SLC_STRATEGIES : SLC_EXACT_STRATEGIES;

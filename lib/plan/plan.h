@@ -121,8 +121,8 @@ typedef struct {
     uint32_t claim_count;
 } slc_program;
 
-/* How much of a program a pass runs. WHOLE runs all items. FIRST runs all but late items, because there is no previous
- * step that they could belong to. DRAIN runs late items only. */
+/* The part of a program that a pass runs. WHOLE runs all items. FIRST runs all but late items, because there is no
+ * previous step that they could belong to. DRAIN runs late items only. */
 typedef enum { SLC_PASS_WHOLE, SLC_PASS_FIRST, SLC_PASS_DRAIN, SLC_PASS_KINDS } slc_pass_kind;
 
 static inline bool slc_claim_wraps(const slc_program *program, const slc_claim *claim)

@@ -1,4 +1,5 @@
-/* How the engine asks for a plan and for the units to fuse. It knows no scheduler; the umbrella hands it functions. */
+/* The engine asks for a plan, and for the units to fuse, through these functions. It knows no scheduler: the umbrella
+ * hands it the functions. */
 #pragma once
 
 #include "lib/plan/effort/cancel.h"

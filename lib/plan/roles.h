@@ -41,12 +41,12 @@ static inline bool slc_looks_up(const slc_unit *unit)
 /* May this unit have this strategy? A frozen unit is never onebit. */
 bool slc_unit_may_be(const slc_job *job, const slc_unit *unit, slc_strategy strategy);
 
-/* Which strategy a unit gets that was asked to have `asked`: that one if it may have it, else the one that the table
- * names. For SPLIT that is oss, which moves as many bytes as dp and keeps less. */
+/* Returns the strategy of a unit for which `asked` was asked: `asked` if the unit may have it, else the one that the
+ * table names. For SPLIT that is oss, which moves as many bytes as dp and keeps less. */
 slc_strategy slc_unit_strategy(const slc_job *job, const slc_unit *unit, slc_strategy asked);
 
-/* Is the unit's strategy, given as `asked`, left to the planner? Free is SLC_STRATEGIES, but where a role has one
- * strategy there is no choice. */
+/* Is the unit's strategy, given as `asked`, left to the planner? SLC_STRATEGIES means that it is, but a role that has
+ * only one strategy leaves no choice. */
 bool slc_unit_is_free(const slc_unit *unit, slc_strategy asked);
 
 /* May this operation be late (slc_item.late), if it is of the last micro-batch? A slot or a gather of a window never

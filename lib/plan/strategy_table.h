@@ -77,8 +77,8 @@ uint32_t slc_buffer_rules(const slc_job *job, const slc_unit *unit, slc_strategy
 /* Bytes of the buffer that a row describes. */
 uint64_t slc_buffer_bytes(const slc_job *job, const slc_unit *unit, const slc_buffer_rule *row);
 
-/* Where a block begins in a unit's buffer of this kind, in bytes; for block numbers past the last block, the buffer's
- * end. `shard` as in the row. */
+/* Returns the byte at which a block begins in a unit's buffer of this kind; for block numbers past the last block, the
+ * buffer's end. `shard` as in the row. */
 uint64_t slc_block_byte(const slc_job *job, const slc_unit *unit, slc_buffer_kind kind, bool shard, uint64_t block);
 
 /* Bytes of the staging buffer: the largest block of any unit in fp32, for reading a parameter. */

@@ -1,5 +1,5 @@
-/* How long the parts of a job take: what planning needs besides sizes. Times are measured by the engine, estimated from
- * sizes, or made up for machines that are not at hand. */
+/* Times say how long the parts of a job take, which planning needs besides sizes. They are measured by the engine,
+ * estimated from sizes, or made up for machines that are not at hand. */
 #pragma once
 
 #include "lib/plan/plan.h"
@@ -12,14 +12,15 @@ typedef struct {
 
 typedef struct {
     slc_link_line reduce_scatter, all_gather;
-    /* How compute and communication slow each other down: a second of communication (its time alone) lengthens the
-     * compute that runs at the same time by kappa seconds and itself takes sigma seconds. So while both run, compute
-     * advances at 1 - kappa / sigma of its speed and communication at 1 / sigma of its speed. kappa in [0, sigma],
-     * sigma >= 1. */
+    /* Compute and communication slow each other down: a second of communication (its time alone) lengthens the compute
+     * that runs at the same time by kappa seconds and itself takes sigma seconds. So while both run, compute advances
+     * at 1 - kappa / sigma of its speed and communication at 1 / sigma of its speed. kappa in [0, sigma], sigma >= 1.
+     */
     double kappa, sigma;
-    /* Where the network goes on by itself: a second of an update on the communication thread lengthens the compute that
-     * runs at the same time by so much, between kappa and sigma; below kappa: by kappa. It itself takes sigma seconds.
-     * Where every core computes already it is about 1, however little communication costs. */
+    /* For a network that goes on by itself: a second of an update on the communication thread lengthens the compute
+     * that runs at the same time by so many seconds, between kappa and sigma; a number below kappa means kappa. The
+     * update itself takes sigma seconds. If every core computes already, update_kappa is about 1, however little
+     * communication costs. */
     double update_kappa;
     /* True: the communication thread itself moves the bytes (memory of one host), so an update on that thread holds the
      * link up. False: a network goes on by itself while the thread computes. */

@@ -260,7 +260,8 @@ static sluice_status trace_rank(slc_trace *trace, const rank_times *t)
     return trace_memory(trace, t);
 }
 
-/* How far a rank's clock is ahead of rank 0's. */
+/* Returns how far a rank's clock is ahead of rank 0's: 0 on one host, which has one clock; elsewhere as far as their
+ * readings at one barrier are apart. */
 static int64_t clock_ahead_ns(const rank_head *rank, const rank_head *first)
 {
     bool same = *first->boot && !strcmp(rank->boot, first->boot);

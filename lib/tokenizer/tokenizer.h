@@ -42,7 +42,7 @@ bool slc_tokenizer_added_token(const slc_tokenizer *tokenizer, size_t index, slc
 /* The token for what the vocabulary lacks; -1: none. */
 int32_t slc_tokenizer_unknown(const slc_tokenizer *tokenizer);
 
-/* How a text is prepared before its words become tokens, under the names of tokenizer_config.json. */
+/* The preparation of a text before its words become tokens, under the names of tokenizer_config.json. */
 typedef struct {
     bool wordpiece;  /* else byte-level BPE */
     bool bert, gpt2; /* as transformers' BertTokenizer and GPT2Tokenizer do it, but for what follows */

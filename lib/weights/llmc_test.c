@@ -25,7 +25,8 @@ static const char *write_checkpoint(int version, int padded, long cut)
     return write_file("model.bin", content, sizeof words + (version == 5 ? 2 : 4) * (size_t)ELEMENTS - (size_t)cut);
 }
 
-/* Where the tensor of a kind and a layer begins in the file, in llm.c's order; -1: there is no such name. */
+/* Returns the place at which the tensor of a kind and a layer begins in the file, in llm.c's order; -1: there is no
+ * such name. */
 static long begins_at(const char *name, int layer)
 {
     static const struct {

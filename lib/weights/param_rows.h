@@ -47,7 +47,7 @@ typedef enum {
     SLC_PARAM_PLACES
 } slc_param_place;
 
-/* Which models of the family have the parameter, by their configuration. */
+/* The condition, on a model's configuration, under which models of the family have the parameter. */
 typedef enum {
     SLC_PARAM_ALWAYS,
     SLC_PARAM_TOKEN_HEAD,

@@ -1,4 +1,4 @@
-/* How the readers of formats fill a set of tensors. Private to lib/weights. */
+/* The readers of formats fill a set of tensors through these functions. Private to lib/weights. */
 #pragma once
 
 #include "lib/base/file/file.h"

@@ -26,7 +26,7 @@ extern "C" {
 typedef struct sluice_transport_v1 sluice_transport_v1;           /* a plugin's table of functions */
 typedef struct sluice_transport_host_v1 sluice_transport_host_v1; /* the library, as a plugin sees it */
 
-/* What the library offers to a plugin. Valid from open to close. */
+/* The host struct holds what the library offers to a plugin. Valid from open to close. */
 struct sluice_transport_host_v1 {
     uint32_t abi;  /* SLUICE_TRANSPORT_ABI_V1 */
     uint32_t size; /* of this struct: later fields are absent in older libraries */
@@ -66,7 +66,8 @@ struct sluice_transport_v1 {
     /* Once. May take a second. On failure there is nothing to close. */
     sluice_status (*open)(const sluice_transport_host_v1 *host, void **self);
 
-    /* What this is, with what it wraps: "throttle(ucx)". (optional: then `name`.) Valid until close. */
+    /* Describes the transport, with the one that it wraps: "throttle(ucx)". (optional: then `name`.) Valid until close.
+     */
     const char *(*describe)(void *self);
 
     /* The blob that peers need for connect. The plugin keeps it; valid until the first send. Any number of calls. */

@@ -1,4 +1,4 @@
-/* How files of weights and models belong together: configurations, and which tensor holds which parameter. Private to
+/* Matches files of weights with models: the configurations, and the tensor that holds each parameter. Private to
  * lib/model. */
 #pragma once
 

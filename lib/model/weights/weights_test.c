@@ -393,7 +393,7 @@ static void another_head_than_the_table_is_refused(void **state)
     takes_all_but(&heads[4], 3, true, "bert.pooler.dense.weight bert.pooler.dense.bias " CLASSIFIER);
 }
 
-/* Where the head is said to be another matrix it is not taken for the table. */
+/* If a file's configuration says that the head is a matrix of its own, the head is not taken for the token table. */
 static void an_own_head_is_no_table(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* How long work is told to end before it is done. Planning takes seconds; who asked for it may have no use for the
- * answer any more. */
+/* An slc_cancel tells long work to end before it is done: planning takes seconds, and whoever asked for the plan may
+ * have no use for it any more. */
 #pragma once
 
 #include <sluice/status.h>
@@ -18,5 +18,5 @@ static inline bool slc_cancelled(const slc_cancel *cancel)
     return cancel && cancel->wanted(cancel->context);
 }
 
-/* The same as a status. Errors: INTERRUPTED. */
+/* Returns slc_cancelled as a status. Errors: INTERRUPTED. */
 sluice_status slc_cancel_check(const slc_cancel *cancel);

@@ -1,5 +1,5 @@
 /* Reads a plan from JSON. Nothing is used before its range is checked, and counts are those of the text's own arrays.
- * Whether the plan is any good is for the validator to say, which runs at the end.
+ * The validator, which runs at the end, says whether the plan is any good.
  * plan_json_test.c covers this file. */
 #include "lib/plan/profile.h"
 

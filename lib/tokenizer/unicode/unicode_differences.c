@@ -1,4 +1,4 @@
-/* Where the classes of Hugging Face's tokenizers 0.23.3 differ from utf8proc 2.8.0
+/* The classes of these characters in Hugging Face's tokenizers 0.23.3 differ from utf8proc 2.8.0
  * (Unicode 15.0.0). Written by tests/golden/make_unicode.py. lib/tokenizer/golden_tokens_test.c covers this file. */
 #include "lib/tokenizer/unicode/unicode_differences.h"
 

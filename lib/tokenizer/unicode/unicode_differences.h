@@ -1,4 +1,4 @@
-/* Where the classes of Hugging Face's tokenizers differ from utf8proc's. Private to lib/tokenizer. */
+/* Lists the characters whose classes in Hugging Face's tokenizers differ from utf8proc's. Private to lib/tokenizer. */
 #pragma once
 
 #include <stddef.h>

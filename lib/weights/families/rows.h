@@ -39,7 +39,7 @@ enum { LARGE = 1 << 24 };
     }
 /* A weight and its bias. */
 #define PAIR(place, name, when) ONE(place##_WEIGHT, name ".weight", when), ONE(place##_BIAS, name ".bias", when)
-/* The same, but the weight is always there. */
+/* A PAIR whose weight is always there; only the bias has a condition. */
 #define LINEAR(place, name, when) ONE(place##_WEIGHT, name ".weight", ALWAYS), ONE(place##_BIAS, name ".bias", when)
 #define END                                                                                                            \
     {                                                                                                                  \
