@@ -1,10 +1,10 @@
 /* NCCL 2.28.9's binary interface, declared by ourselves, so that the shim, the small NCCL of the tests and the programs
- * that use them are built where no package of NVIDIA's is. Where nccl.h is found, nccl_abi_test proves each number,
+ * that use them are built where no package of NVIDIA's is. If the build finds nccl.h, nccl_abi_test proves each number,
  * each layout and each prototype equal to it.
  *
- * Where nccl.h or cuda_runtime.h were included before it, this header takes NCCL's types from them and only declares
- * the functions again, which the compiler refuses where they differ. SLC_NCCL_FUNCTIONS(X, Y) is the list of all
- * exports: X for those that have a twin beginning with p, Y for the one that has none. */
+ * If nccl.h or cuda_runtime.h was included before it, this header takes NCCL's types from them and only declares the
+ * functions again, which the compiler refuses if they differ. SLC_NCCL_FUNCTIONS(X, Y) is the list of all exports: X
+ * for those that have a twin beginning with p, Y for the one that has none. */
 #pragma once
 
 #include <limits.h>
@@ -56,7 +56,8 @@ typedef enum {
 #define NCCL_SHRINK_ABORT 0x01
 #define NCCL_REVOKE_DEFAULT 0x00
 
-/* How a communicator is made. `size` says which of the later members a caller of another version knows. */
+/* The configuration with which a communicator is made. `size` says which of the later members a caller of another
+ * version knows. */
 typedef struct ncclConfig_v22800 {
     size_t size;
     unsigned int magic, version;

@@ -1,4 +1,4 @@
-/* What one process has recorded, as it is read from its file. */
+/* The record of one process, as it is read from its file. */
 #pragma once
 
 #include "lib/base/file/file.h"

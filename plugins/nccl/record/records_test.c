@@ -504,7 +504,7 @@ static void a_running_process_is_read(void **state)
     assert_true(child >= 0);
     if (!child) write_without_end(path_of("r.nccl"), r.header->file_bytes);
     uint64_t seen = 0;
-    /* Where the machine is busy the writer may not have come to it yet. */
+    /* On a busy machine the writer may not have written anything yet, so the reader goes on for a while. */
     const time_t late = time(NULL) + 60;
     for (unsigned i = 0; i < 300 || (!seen && time(NULL) < late); i++) {
         works(read_again(&records));

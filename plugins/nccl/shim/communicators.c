@@ -107,8 +107,8 @@ void slc_shim_comm_await(const slc_shim_recorder *recorder, slc_shim_comm *made)
     unlock_awaited(table);
 }
 
-/* What NCCL has stored there. A program that never asked the parent whether it is done may have given the memory back:
- * then the kernel refuses to read it. */
+/* Reads the handle that NCCL has stored where the program wants it. A program that never asked the parent whether it is
+ * done may have given the memory back: then the kernel refuses to read it. */
 static ncclComm_t read_handle(const slc_shim_comm *made)
 {
     ncclComm_t handle = NULL;

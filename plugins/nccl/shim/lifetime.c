@@ -1,4 +1,4 @@
-/* How communicators begin and end: each gets a row of the record, with a key that all of its ranks find by
+/* Records how communicators begin and end: each gets a row of the record, with a key that all of its ranks find by
  * themselves. shim_test.c covers this file. */
 #include "plugins/nccl/shim/communicators.h"
 #include "plugins/nccl/shim/groups.h"

@@ -1,6 +1,7 @@
-/* The same records by NCCL's own profiler interface, for programs that may not be preloaded or have NCCL inside:
- * NCCL_PROFILER_PLUGIN=/path/to/libsluice_nccl.so. NCCL does not say which operator a reduction has, which addresses it
- * works on, nor who called; entries are marked SLC_RECORD_INSIDE. Sends and receives are recorded when NCCL launches
+/* Writes the records of the shim through NCCL's own profiler interface, for programs that may not be preloaded or have
+ * NCCL inside: NCCL_PROFILER_PLUGIN=/path/to/libsluice_nccl.so. NCCL does not say which operator a reduction has, which
+ * addresses it works on, nor who called; entries are marked SLC_RECORD_INSIDE. Sends and receives are recorded when
+ * NCCL launches
  * them, because only then it names the other rank. shim_test.c covers this file. */
 #include "plugins/nccl/shim/call.h"
 #include "plugins/nccl/shim/communicators.h"

@@ -1,4 +1,5 @@
-/* Where the shim's records lie, how long they stay, and what happens where there is no room for them. */
+/* The shim's records must lie where the settings say, stay as long as they say, and cost the program nothing if there
+ * is no room for them. */
 #include "tests/nccl/programs/shim/run.h"
 
 #include <dirent.h>

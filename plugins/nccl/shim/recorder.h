@@ -7,7 +7,7 @@
 
 /* The process's recorder; made by the first call. Never NULL. */
 slc_shim_recorder *slc_shim_recorder_get(void);
-/* The same, NULL before the first call. */
+/* Returns the process's recorder if a first call has made it, else NULL. */
 slc_shim_recorder *slc_shim_recorder_made(void);
 
 /* Writes into the header which library calls go to; the first one of the process counts. */

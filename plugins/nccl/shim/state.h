@@ -1,4 +1,5 @@
-/* What the shim knows of its process, of a communicator and of a call. Private to plugins/nccl/shim. */
+/* The structs in which the shim keeps what it knows of its process, of a communicator and of a call. Private to
+ * plugins/nccl/shim. */
 #pragma once
 
 #include "plugins/nccl/record/record.h"
@@ -12,8 +13,8 @@ typedef struct slc_shim_comm_table slc_shim_comm_table;
 typedef struct slc_shim_transforms slc_shim_transforms; /* transforms.h */
 enum { SLC_SHIM_CALLER_CACHE = 1024 }; /* return addresses whose module is known without asking the loader */
 
-/* What the shim knows of its process. Everything that the file has is at these addresses, whether they are a file's or,
- * where there was no room, private memory. */
+/* The recorder is what the shim knows of its process. All that the record file has lies at these addresses, whether
+ * they are the file's or, if there was no room for a file, private memory. */
 typedef struct slc_shim_recorder {
     slc_record_header *header;
     slc_record_communicator *rows;

@@ -1,4 +1,4 @@
-/* Where transforms (fusing, compressing) meet the calls that pass through the shim. Private to plugins/nccl/shim. The
+/* Transforms (fusing, compressing) meet the calls that pass through the shim here. Private to plugins/nccl/shim. The
  * folder transforms/ implements slc_shim_transforms_open; a build without it, and a process that asks for none, has
  * recorder->transforms NULL, and each place below is then one branch that is never taken.
  *

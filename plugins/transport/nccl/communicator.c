@@ -212,7 +212,7 @@ static bool time_left(const nccl_transport *self, uint64_t begin_ns, uint64_t li
     return now_ns() - begin_ns < linger_ns && !atomic_load(&self->aborted);
 }
 
-/* Whether all that was called is done, so that the communicator may be destroyed without waiting for anybody. */
+/* True if all calls end within linger_ns, so that the communicator may be destroyed without waiting for anybody. */
 static bool finalize_in_time(nccl_transport *self, uint64_t linger_ns)
 {
     uint64_t begin = now_ns();

@@ -1,4 +1,5 @@
-/* Where dlsym is not covered (another processor or C library) libc's has its own name. Sanitizers ask for functions
+/* Finds libc's dlsym. On processors and C libraries for which the shim does not cover dlsym, that is dlsym itself.
+ * Sanitizers ask for functions
  * while they start, so this file is compiled without them. plugins/nccl/shim/shim_test.c covers this file. */
 #include "plugins/nccl/shim/library/real_dlsym.h"
 

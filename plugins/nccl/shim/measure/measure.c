@@ -301,7 +301,7 @@ static void begin_single(slc_shim_call *call)
 void slc_shim_measure_begin(slc_shim_call *call)
 {
     if (call->captured) return;
-    /* Where the program did not ask, what it called before may come onto the stream only now. */
+    /* If the program never asked whether its earlier calls were launched, NCCL may launch them only now. */
     bool unknown = call->known && forget_launches(call->recorder, call->known);
     if (!call->thread->depth) {
         if (!unknown) begin_single(call);

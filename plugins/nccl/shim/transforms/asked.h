@@ -1,4 +1,5 @@
-/* What the user asked for, the same for all communicators of the process. Private to plugins/nccl/shim. */
+/* The transforms that the user asked for, the same for all communicators of the process. Private to plugins/nccl/shim.
+ */
 #pragma once
 
 #include <stdbool.h>

@@ -37,7 +37,7 @@ bool slc_shim_compress_fits(const slc_shim_transformed *t, uint64_t count)
     return exchange_bytes(&shape) <= t->staging_bytes;
 }
 
-/* Where the parts of a buffer's errors lie, from their beginning. */
+/* The offsets of the parts of a buffer's errors, from their beginning. */
 typedef struct {
     uint64_t worker_scale, server_sum, server_scale, bytes;
 } error_places;

@@ -17,7 +17,7 @@ typedef struct {
     bool destroys;           /* it is ncclRedOpDestroy, not an operation */
 } held_call;
 
-/* What a thread keeps; used again by later groups, of any thread. */
+/* The calls that a thread keeps until its group ends; later groups, of any thread, use the struct again. */
 typedef struct group {
     held_call *calls;
     size_t count, capacity;

@@ -57,7 +57,7 @@ static void begin_step(slc_shim_residues *r, uint32_t first)
     r->step++;
 }
 
-/* Whether the buffer that steps began with has not come for so long that it is gone. */
+/* True if the buffer with which steps began has not come for so long that it must be gone. */
 static bool first_is_gone(const slc_shim_residues *r)
 {
     const uint64_t since = r->calls - r->began;

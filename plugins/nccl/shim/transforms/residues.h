@@ -1,11 +1,11 @@
-/* Which errors of compression belong to which buffer, and where they lie. A buffer is known by its address and its
- * count. Errors are worth keeping only where the same buffer means the same parameters in each step: a buffer that is
- * used more than once in a step has none, and one that was not used for 8 steps (a program that has rebuilt its
+/* Remembers which errors of compression belong to which buffer, and where they lie. A buffer is known by its address
+ * and its count. Errors are worth keeping only if the same buffer means the same parameters in each step: a buffer that
+ * is used more than once in a step has none, and one that was not used for 8 steps (a program that has rebuilt its
  * buckets) loses its place. Private to plugins/nccl/shim. One thread at a time.
  *
- * Nobody says where a step begins. It is taken to begin with the call on its `first` buffer, the first one of all;
- * where that does not come any more, with another one. Until this is noticed errors may be forgotten, which no rank
- * needs to agree on with the others: a packet has the same size whatever its rank forgot. */
+ * Nobody says where a step begins. It is taken to begin with the call on its `first` buffer, the first one of all; if
+ * that buffer comes no more, with another one. Until this is noticed errors may be forgotten. Ranks need not agree on
+ * that: a packet has the same size whatever its rank forgot. */
 #pragma once
 
 #include <stdbool.h>

@@ -70,7 +70,7 @@ ncclResult_t slc_shim_fuse_scatter(slc_shim_transformed *t);
 /* Sends all that the communicators of a list have to compress, outside of any group. */
 ncclResult_t slc_shim_compress_send(slc_shim_transformed *list);
 
-/* Whether the memory holds the packets of this all-reduce: the same answer on all ranks. */
+/* True if the memory holds the packets of this all-reduce. All ranks get the same answer. */
 bool slc_shim_compress_fits(const slc_shim_transformed *t, uint64_t count);
 
 /* Enters the GPU, and lets the stream of the first taken call wait for the streams of the others and for the latest
@@ -80,7 +80,7 @@ sluice_status slc_shim_transforms_leave(slc_shim_transformed *t, cudaStream_t le
 
 /* Makes NCCL's answer of a status. A failure is told in a line; all later calls of the communicator pass. */
 ncclResult_t slc_shim_transforms_answer(slc_shim_transformed *t, const char *transform, sluice_status status);
-/* The same for an answer of NCCL's. */
+/* Passes NCCL's own answer on as slc_shim_transforms_answer does a status. */
 ncclResult_t slc_shim_transforms_nccl_answer(slc_shim_transformed *t, const char *transform, ncclResult_t result);
 
 /* Keeps a call until its group ends, and answers it, if the thread is in a group where the order asks for it: with `t`

@@ -1,6 +1,7 @@
-/* Which calls are changed, and when. A call is taken by what all ranks know alike: its operation, count, type and
- * operator, the settings, whether its stream is captured, whether its communicator has a window, which all ranks make
- * together. Addresses and streams decide nothing: a buffer may be registered on one rank and not on another.
+/* Decides which calls are changed, and when. The decision rests on what all ranks know alike: a call's operation,
+ * count, type and operator, the settings, whether its stream is captured, and whether its communicator has a window,
+ * which all ranks make together. Addresses and streams decide nothing: a buffer may be registered on one rank and not
+ * on another.
  * tests/nccl/on_the_bed.py covers this file. */
 #include "plugins/nccl/shim/transforms/state.h"
 
