@@ -18,7 +18,8 @@ static float values[ELEMENTS];
 
 /* ---- The calls ---- */
 
-/* A call returns a status, or these where the function returns none: whether it answers, or gives 0, NULL, "none". */
+/* A row's call returns the function's status. For a function that returns no status it returns ANSWER if the function
+ * answered, or NOTHING if it gave 0, NULL or "none". */
 enum { ANSWER = SLUICE_OK, NOTHING = 1000 };
 
 static int answer(bool some)
@@ -34,7 +35,7 @@ static int answer(bool some)
         (void)p, (void)null;                                                                                           \
         return result;                                                                                                 \
     }
-/* The same for a function without a result. */
+/* DO makes a call of a function without a result, as CALL does of one with a result. */
 #define DO(name, call)                                                                                                 \
     static int name(program *p, int null)                                                                              \
     {                                                                                                                  \

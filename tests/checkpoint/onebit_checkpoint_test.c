@@ -145,7 +145,7 @@ static void into_a_run_that_is_elsewhere(void **state)
     goes_on(2, (scenario){.first.seed = 6, .second.seed = 6, .saved = 2, .ahead = 8, .same = true}, 0);
 }
 
-/* The same units are compressed, while the rest of the plan differs. */
+/* A run goes on to the bit under another plan if that plan compresses the same units. */
 static void under_another_plan(void **state)
 {
     (void)state;

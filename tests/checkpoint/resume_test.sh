@@ -253,7 +253,8 @@ impossible_numbers() {
     check 'as it was it is resumed' 0 $code
 }
 
-# What lies next to the weights must go with them: as many steps as updates at least, a sequence for each at least.
+# The position in the data that lies next to the weights must fit them: it has at least as many steps as the weights
+# have updates, and at least one sequence for each step.
 false_position() {
     local folder=$work/run/step-000004 change
     rm -rf "$work/run"
@@ -286,7 +287,7 @@ alone() {
     check 'it says which data' 1 "$(grep -c -- "trained on --data $work/text; give --data" "$work/err")"
 }
 
-# Of a checkpoint that is damaged, the error names the one before, and both ways that it gives lead on.
+# If a checkpoint is damaged, the error names the one before it, and both ways that the error gives lead on.
 damaged() {
     local file before=$work/run/step-000004
     for file in manifest.json extra rank-0000.slc; do

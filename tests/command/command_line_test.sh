@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What all subcommands do alike with their arguments: help in three spellings, one exit code for each kind of mistake, and
-# the name that was meant where one is near.
+# All subcommands treat their arguments alike: help in three spellings, one exit code for each kind of mistake, and a
+# mistyped name is answered with the one that was probably meant.
 . "$(dirname "$0")/../support/command_check.sh"
 
 run() { # ARGUMENT...: output in $work/out and $work/err, exit code in $code

@@ -43,7 +43,7 @@ DATA_MISTAKES = [
     ("S train --tokenizer old_bpe/vocab.json --data text " + GPT2, 2, ["vocab.json and merges.txt"]),
     ("S train --tokenizer old_wordpiece --data text " + BERT, 2, ["vocab.txt", "AutoTokenizer"]),
     ("S train --tokenizer pieces --data text " + GPT2, 2, ["SentencePiece"]),
-    # How long
+    # The length of a run
     ("S train --epochs 2 --steps 5", 2, ["--epochs 2", "--steps 5", "one of them"]),
     ("S train --epochs -1", 2, ["--epochs -1", "from 0"]),
     ("S train --epochs 1 --optimizer onebit_adam", 2, ["--epochs", "--freeze-step"]),

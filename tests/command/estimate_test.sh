@@ -50,7 +50,7 @@ compare_with_train dp none "${mini[@]}"
 compare_with_train fsdp all "${mini[@]}"
 smallest_budget "${mini[@]}"
 
-# What else decides bytes.
+# The estimate follows the other options that decide bytes.
 compare_options() { # OPTION...
     estimate -n 2 "$@"
     compare_with_train fsdp none -n 2 "$@"
@@ -59,7 +59,7 @@ compare_options --model bert --precision bf16 --micro-batches 2
 compare_options --tied split --accumulate each --micro-batches 2
 compare_options --nan skip --block 64KiB --layer-precision h.0=bf16 --optimizer lamb
 
-# One that sends messages needs scratch memory.
+# A run that sends messages needs scratch memory.
 estimate -n 2 --ranks-a-host 1 --throttle 1gbit,50us
 if [ -e "${SLUICE_TRANSPORT_PATH:-/nowhere}/libsluice_transport_ucx.so" ]; then
     export SLUICE_COMM_DIRECT=0

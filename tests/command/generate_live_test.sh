@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What `sluice generate` and `sluice eval --data` make of a GPT-2 that transformers has made, with a BPE that tokenizers
-# has trained on our documents, is what transformers makes of it: the same tokens and text, greedily, logits within 1e-4,
-# the loss of a text by windows that overlap within 1e-5. Needs SLUICE_TEST_PYTHON with both.
+# `sluice generate` and `sluice eval --data` give what transformers gives, for a GPT-2 that transformers has made with a
+# BPE that tokenizers has trained on our documents: the same tokens and text, greedily; logits within 1e-4; the loss of
+# a text, by windows that overlap, within 1e-5. Needs SLUICE_TEST_PYTHON, a Python that has both packages.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command generate
 [ -n "$("$sluice" info 2>/dev/null)" ] || { echo 'FAILED: sluice info says nothing'; exit 1; }

@@ -151,8 +151,8 @@ compare() { # ranks
     done
 }
 
-# The same sequences a step on 1, 2 and 4 ranks: one rank computes without a collective and is the measure, from which
-# other orders of adding stray by roundings alone.
+# A step takes the same sequences on 1, 2 and 4 ranks. One rank computes without a collective and is the measure; 2 and
+# 4 ranks add in other orders, and may differ from it by roundings alone.
 one_rank_is_the_measure() { # clip and accumulate, as train
     local ranks
     rm -f "$work"/world-*.json
@@ -173,7 +173,7 @@ if not apart < 1e-5:
 PY
 }
 
-# What is compared is training: with each kind of numerics the loss falls by more than 1 in 50 steps.
+# The runs that these tests compare do train: with each kind of numerics the loss falls by more than 1 in 50 steps.
 the_loss_falls() {
     local numerics steps=50
     for numerics in '0 last' '0 each' '0.5 last' '0.5 each' 'lamb last' 'bf16 last' 'bf16 each' 'mixed last'; do

@@ -84,7 +84,8 @@ nccl_flags() {
     check '-b above the usual -e' 17825792 "$(awk '$1 ~ /^[0-9]/ {print $1}' "$work/out")"
 }
 
-# What the host has not the memory for is refused before any is taken, with and without a limit.
+# A size for which the host lacks the memory is refused before any memory is taken, with and without a limit of the
+# process.
 too_large() {
     local form
     for form in '-b 1T' '-b 1T -e 1T --ranks 2' '-e 1T --op reduce_scatter_all_gather'; do

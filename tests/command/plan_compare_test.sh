@@ -55,7 +55,7 @@ P
     check 'the next best in JSON' '' "$(python3 best.py 2>&1 | tail -1)"
 }
 
-# What --force tells, --compare tells of the same two plans, and both have the figures of `sluice sim`.
+# --compare says of two plans what --force said when it made one of them, and both have the figures of `sluice sim`.
 force() {
     tool plan --profile "$profile" --budget 330MB --effort 0.3 -o free.json
     check 'the plan without' 0 $code

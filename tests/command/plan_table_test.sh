@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What the planner decided is shown: `sluice train` prints the table that `sluice plan` prints, in words, with the same
-# numbers as in its JSON; it keeps the plan and runs a kept one, to the same bits; and a plan that is damaged, or of
-# another job, is refused with what differs.
+# `sluice train` shows what the planner decided, in the table that `sluice plan` prints, in words, with the same numbers
+# as in its JSON. It keeps the plan, and runs a kept one to the same bits. A plan that is damaged, or of another job, is
+# refused with what differs.
 . "$(dirname "$0")/../support/command_check.sh"
 sluice=$(realpath "$sluice")
 examples=$(cd "$(dirname "$0")/../../docs/examples" && pwd)
@@ -156,7 +156,7 @@ P
     check 'JSON equals the table' '' "$(python3 compare.py 2>&1 | tail -1)"
 }
 
-# What a run begins with: a line each, from rank 0 alone.
+# A run begins with lines about its model, data, budget and plan, from rank 0 alone.
 first_lines() {
     train -n 2 --steps 4 --budget 60% --optimizer lamb
     check 'a run within a budget' 0 $code
@@ -183,7 +183,7 @@ first_lines() {
     says 'a short run has its first plan' 'plan from sizes: times are known after three steps' out
 }
 
-# The same weights by a kept plan, which is the plan that was kept.
+# A run by a kept plan ends with the same weights, and the plan that it runs is the one that was kept.
 kept() {
     train -n 2 --steps 6 --budget 55% --plan-out plan.json --json made.json
     check 'a run whose plan is kept' 0 $code

@@ -136,7 +136,8 @@ adaptive() {
         awk -F: '{v[$1] = $2} END {if (v["peak_bytes"] > 0 && v["peak_bytes"] <= v["budget_bytes"]) print "yes"}')"
 }
 
-# Where no step may leave the prediction, 20 of them do: the run says why, and plans again with equal weights.
+# If SLUICE_PLAN_DRIFT lets no step differ from the prediction, the run says after 20 steps that they do and by what,
+# and plans again; its weights stay equal.
 drifting() {
     train -n 2 --replan-trials 0 --steps 52 --strategy dp --json "$work/plain.json"
     SLUICE_PLAN_DRIFT=0 SLUICE_LOG_LEVEL=info train -n 2 --replan-trials 0 --steps 52 --schedule greedy --json "$work/drifting.json"

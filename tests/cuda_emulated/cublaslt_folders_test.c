@@ -1,5 +1,5 @@
-/* Of the versions of cublasLt that a machine has, the newest is opened that its driver can run. Any library may stand
- * for them: it is only opened. */
+/* A machine may have several versions of cublasLt; the newest one that its driver can run must be opened. Here any
+ * library stands for them, since it is only opened. */
 #include "lib/kernels/gemm/cublaslt_cuda.h"
 
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* What the device cuda says where there is no GPU, one that is too old, too little memory, or a kernel that failed. */
+/* The device cuda must say so if there is no GPU, the GPU is too old, its memory is too small, or a kernel has failed.
+ */
 #include "lib/device/device.h"
 #include "lib/kernels/gelu/gelu.h"
 #include "lib/kernels/gemm/gemm.h"

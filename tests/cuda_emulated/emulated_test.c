@@ -416,7 +416,7 @@ static void calls_are_counted(void **state)
     ok(cudaStreamDestroy(stream));
 }
 
-/* What a program without a sanitizer costs here, against the prototype's speed: no limit, for people to read. */
+/* Prints how fast the emulated GPU computes, for people to read. It has no limit. */
 static void speed_is_printed(void **state)
 {
     (void)state;

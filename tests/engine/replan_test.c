@@ -223,7 +223,7 @@ static int train(model *m)
     return 0;
 }
 
-/* The same training, without a re-plan and with many, must give the same weights. */
+/* One training must give the same weights without a re-plan and with many. */
 static int train_both(int rank, int size, void *context)
 {
     (void)size;

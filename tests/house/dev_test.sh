@@ -299,7 +299,8 @@ says 'not written: its tree is of no commit' 'tests/whole.json is not written: t
 git add .
 commit 'all tests passed'
 
-# What failed in a whole run is repeated. That completes it if nothing but the test's own file has changed.
+# `./dev test --failed` repeats the tests that failed in a whole run. That completes the run if nothing but the test's
+# own file has changed.
 mended() { # FILE: changes after a whole run in which good.plain failed
     touch "$work/broken.asan.good.plain"
     run_dev test --all

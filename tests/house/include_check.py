@@ -135,9 +135,9 @@ PUBLIC_ONLY = {
     "plugins/transport/nccl": ["sluice/plugin/", "sluice/status.h", "plugins/nccl/nccl_abi.h"],
     "docs/examples": ["sluice/"],
 }
-# What trains and starts ranks is written as a user's program could be: with public headers, lib/base, lib/data,
-# lib/tokenizer, the planner's face (what a schedule is called, what a plan needs), the names of strategies, and the
-# tables of optimizers and of families. Folder: headers that it may include besides, and why.
+# The folders that train and that start ranks are written as a user's program could be: with public headers, lib/base,
+# lib/data, lib/tokenizer, the planner's face (what a schedule is called, what a plan needs), the names of strategies,
+# and the tables of optimizers and of families. Folder: headers that it may include besides, and why.
 CLIENTS = {
     "bench/launch": {},
     "bench/train": {"lib/model/shape.h": "an estimate needs no weights"},

@@ -131,7 +131,7 @@ has development libsluice.so sluice/sluice.h sluice.pc SluiceConfig.cmake
 has command bin/sluice man1/sluice.1 completions/sluice
 has documentation README.md docs/launching.md
 
-# Whether it links GLPK, and what follows for its licence, is told wherever one looks, and alike.
+# Every place where one may look says alike whether the library links GLPK, and which licence follows from that.
 if readelf -d "$lib/libsluice.so" | grep -q 'NEEDED.*libglpk'; then
     expected='yes, Apache-2.0 AND GPL-3.0-or-later' solver='schedule: ilp; solver: GLPK' in_cmake=ON
 else
@@ -156,7 +156,7 @@ if [ "$told" != "$expected" ] || ! "$work/place/bin/sluice" info | grep -q "^pla
     exit 1
 fi
 
-# So is whether it has the device cuda, and where that looks for cublasLt.
+# They also say alike whether the library has the device cuda, and where it looks for cublasLt.
 if [ "$(variable cuda)" != $cuda ] || ! grep -q "^set(Sluice_CUDA $cuda)" "$lib/cmake/Sluice/SluiceConfig.cmake" ||
     { [ $cuda = yes ] && ! variable cublaslt | grep -q 'SLUICE_CUDA_LIBRARIES'; }; then
     echo "device cuda: the command says \"$cuda\", pkg-config \"$(variable cuda)\", or the CMake package differs"

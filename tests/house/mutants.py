@@ -157,7 +157,7 @@ def self_test():
     drawn = draw({"f.c": source}, 7)
     if sorted(mutant["line"] for mutant in drawn) != [5, 6] or drawn != draw({"f.c": source}, 7):
         wrong.append(("draw", drawn))
-    # What is added elsewhere leaves the draw as it was.
+    # Code that is added elsewhere leaves the draw of a file as it was.
     longer = draw({"e.c": "int g(void)\n{\n    return a == b;\n}\n", "f.c": "\n\n" + source}, 7)
     if [m["nth"] for m in longer if m["file"] == "f.c"] != [m["nth"] for m in drawn]:
         wrong.append(("draw after a change", longer))

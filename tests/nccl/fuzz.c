@@ -422,7 +422,8 @@ static void copy_inputs(fuzzer *f, size_t first, size_t end)
     }
 }
 
-/* What a call enqueued is done before what is enqueued after it: the result is copied, and the buffers are spoiled. */
+/* Copies the results behind the calls on their streams, and spoils the buffers: a stream must finish what a call
+ * enqueued before it does what was enqueued after the call. */
 static void copy_results(fuzzer *f, size_t first, size_t end)
 {
     for (size_t k = first; k < end; k++) {
@@ -437,7 +438,7 @@ static void copy_results(fuzzer *f, size_t first, size_t end)
     }
 }
 
-/* Calls the operations from `first` to `end`, in a group where there is more than one or where one sends to itself. */
+/* Calls the operations from `first` to `end`, in a group if there are several or if a rank sends to itself. */
 static void call_group(fuzzer *f, size_t first, size_t end)
 {
     const operation *only = &f->operations[first];
@@ -461,7 +462,7 @@ static void call_group(fuzzer *f, size_t first, size_t end)
     copy_results(f, first, end);
 }
 
-/* Whether an operation may be in the group that begins at `first` and ends, so far, before it. NCCL takes no group of
+/* True if operation `end` may join the group that begins at `first` and ends, so far, before it. NCCL takes no group of
  * communicators that block and that do not. A group's communicators are launched in the order in which each rank names
  * them first; ranks that have no part in a message would name them in another order, if the script went back to one. */
 static bool fits_group(const fuzzer *f, size_t first, size_t end)

@@ -137,7 +137,8 @@ static bool compress(double *x, double *error, uint64_t count, double *terms)
     return sure;
 }
 
-/* What an exchange leaves: both errors of each rank, and what they are made of (compress). */
+/* The errors that an exchange leaves, as worker and as server of each rank, and the terms that they are made of
+ * (compress). */
 typedef struct {
     double worker[RANKS_MAX][PADDED_MAX], server[RANKS_MAX][PADDED_MAX];
     double worker_terms[RANKS_MAX], server_terms[RANKS_MAX];

@@ -9,8 +9,8 @@ import sys
 ON_CUDA = (r"^(cuda_emulated|device|kernels)\.|^model\.golden_models_test$|^tests\.(cuda_test|several_gpus_((faults|matrix|link)_)?test"
            r"|gpu_losses_test|gpu_checkpoint_test|onebit_cuda_test|models_cuda_test|gpu_memory_test|gpu_memory_guarded"
            r"|gpu_check_test|info_test|kernels_test|install_check)$|^examples\.digits_mlp_cuda$")
-# What plans without GLPK, and what says that there is no device cuda. With the release's flags, so that a compiler
-# cache has nearly all objects.
+# The tests that plan, run in a build without GLPK, and those that say that there is no device cuda. The build has the
+# release's flags, so that a compiler cache has nearly all objects.
 NO_GLPK = r"^(sched|ilp|device)\.|^tests\.(plan_tools_test|engine_test|info_test|validate(_faults)?_test)$"
 NO_GLPK_TARGETS = ["sluice_command", "sluice_lab", "tests_engine_test", "tests_validate_test",
                    "tests_validate_faults_test", "sched/all", "ilp/all", "lib/device/all", "plugins/transport/all"]

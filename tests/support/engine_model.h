@@ -56,6 +56,6 @@ void engine_model_dawdle(uint64_t *chance);
 float engine_model_rounded(float x);
 float engine_model_seen(const known_param *k, uint64_t i);
 
-/* Whether the layer uses the parameter, and whether it looks rows of it up. */
+/* True if the layer uses the parameter; the second function, if it looks up rows of it. */
 bool engine_model_uses(const known_param *p, uint32_t layer);
 bool engine_model_looks_up(const known_param *p, uint32_t layer);

@@ -4,10 +4,11 @@
 
 #include "tests/support/trial.h"
 
-/* A trial that the seed decides: strategies, precision, ranks, accumulation, lanes of updates. */
+/* Draws a trial from the seed: strategies, precision, ranks, accumulation, lanes of updates. */
 trial random_trial(uint64_t seed);
 
-/* The same, but most tied parameters are looked up by rows, and are split in three trials of four. */
+/* Draws a trial as random_trial does, but most tied parameters are looked up by rows, and are split in three trials of
+ * four. */
 trial look_up_trial(uint64_t seed);
 
 /* Runs the trial on ranks of its own. A failure prints the trial's settings and fails the test. */

@@ -1,4 +1,4 @@
-/* How much a long test does: its own number of rounds times SLUICE_TEST_SCALE, which `./dev test` lowers where a
+/* Says how much a long test does: its own number of rounds times SLUICE_TEST_SCALE, which `./dev test` lowers if a
  * sanitizer makes each round slow; and whether only the smallest cases are wanted. */
 #pragma once
 
@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Whether a test does the fewest and smallest cases that reach each branch: under sanitizers, which change no result
- * and leave to other builds what only more of the same would show, and in `./dev test --quick`. */
+/* True if a test does only the fewest and smallest cases that reach each branch: under sanitizers, which change no
+ * result (other builds run the many cases), and in `./dev test --quick`. */
 static inline bool test_brief(void)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -30,8 +30,9 @@ static inline uint32_t test_rounds(uint32_t rounds)
     return scaled < 1 ? 1 : (uint32_t)scaled;
 }
 
-/* Whether a test does case `number` of a list of which it does a share, times the scale: case 0 always, the others
- * evenly over the list (multiples of the golden ratio), so that each value of what numbers the cases has its turn. */
+/* True if a test that does a share of a list of cases, times the scale, does case `number`: case 0 always, the others
+ * evenly over the list (multiples of the golden ratio), so that each value of each thing that the number stands for has
+ * its turn. */
 static inline bool test_takes(uint32_t number, double share)
 {
     const double turns = number * 0.6180339887498949;

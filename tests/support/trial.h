@@ -1,4 +1,4 @@
-/* What a trial of the engine draws or sets: the model, the settings, how many steps. */
+/* The settings that a trial of the engine draws or sets: the model, the engine's settings, the number of steps. */
 #pragma once
 
 #include <sluice/runtime.h>

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What libm itself gives: pow and cos of many numbers. */
+/* Hashes what libm itself gives: pow and cos of many numbers. */
 static inline uint64_t bits_of_libm(void)
 {
     uint64_t hash = SLC_FNV_START;

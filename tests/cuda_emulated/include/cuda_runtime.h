@@ -337,7 +337,7 @@ static inline int __popc(unsigned x)
 
 /* ---- Launches ---- */
 
-/* What a launch keeps of its arguments until its blocks run. */
+/* A launch keeps copies of its arguments here until its blocks run. */
 template <class... P> struct emulated_arguments {
     void (*kernel)(P...);
     std::tuple<P...> values;

@@ -1,4 +1,4 @@
-/* What tests may ask of the emulated CUDA runtime beyond CUDA itself.
+/* Tests may ask this of the emulated CUDA runtime, beyond CUDA itself.
  *
  * Environment: SLUICE_EMULATED_SEED draws the order of threads and blocks and the delays of streams; 0, the default, is
  * ascending order without delays. SLUICE_EMULATED_GUARD=1 takes device memory out of reach while no operation runs, so
@@ -7,15 +7,15 @@
  * SLUICE_EMULATED_DRIVER the newest CUDA version that the driver knows (13000), SLUICE_EMULATED_GRID the most blocks of
  * a grid along y and along z (65535).
  *
- * A kernel's first launch waits for all streams, as lazy loading does; where that does not end beside a collective
- * within SLUICE_EMULATED_PATIENCE seconds (20), the program is stopped. With SLUICE_EMULATED_LOADED=1 it is stopped at
- * once if a kernel is launched for the first time after the process has begun a collective, with 2 if that happens
+ * A kernel's first launch waits for all streams, as lazy loading does. If it waits for a collective and that does not
+ * end within SLUICE_EMULATED_PATIENCE seconds (20), the program is stopped. With SLUICE_EMULATED_LOADED=1 it is stopped
+ * at once if a kernel is launched for the first time after the process has begun a collective, with 2 if that happens
  * while one is in a stream and has not ended.
  *
  * A program that does what a GPU would not bear is stopped with one line on standard error and exit code 99: threads
  * that wait for each other for ever, a mask with lanes that have ended, different __syncthreads in one block, a
  * misaligned ldmatrix or cp.async, cp.async copies that nobody waited for, copies from or to host memory that is not
- * pinned, a warp's operation that lanes do at different places of the source. */
+ * pinned, an operation of a warp whose lanes come to it at different places of the source. */
 #pragma once
 
 #include <stdint.h>

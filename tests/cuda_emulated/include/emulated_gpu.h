@@ -1,5 +1,5 @@
-/* What lib/kernels/gpu.cuh writes in PTX for a GPU, under the same names: tensor cores, ldmatrix, asynchronous copies,
- * launches and shared memory. */
+/* The emulation's forms of what lib/kernels/gpu.cuh writes in PTX for a GPU, under the same names: tensor cores,
+ * ldmatrix, asynchronous copies, launches and shared memory. */
 #pragma once
 
 #include <cuda_runtime.h>

@@ -48,7 +48,7 @@ PROCESSES_ONLY = {"too_many", "killed", "stopped"}
 LATE = {"missing", "stopped", "send", "blocked"}
 # These are seen in records that say what streams have finished, and only while the program lives.
 NEEDS_DONE = {"blocked"}
-# What the records of a fault say when all its processes have been killed.
+# The records of these faults say this when all processes have been killed.
 AFTERWARDS = {"missing": "lags", "stopped": "lags", "killed": "lags"}
 MOST_SECONDS = 100
 

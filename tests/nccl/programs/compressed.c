@@ -10,7 +10,7 @@
 enum { BUFFERS = 4, STEPS = 4, SCALE_ELEMENTS = 2048, MOST_RANKS = 8 };
 static const size_t counts[BUFFERS] = {1 << 20, 1003, 30000, 8192};
 
-/* What the ranks lose of a buffer: each worker, then each server, padding included. */
+/* The errors that compression leaves of a buffer: those of each worker, and those of all servers, padding included. */
 typedef struct {
     float *worker[MOST_RANKS], *server;
 } losses;

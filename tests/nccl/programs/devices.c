@@ -47,7 +47,7 @@ static void check_devices(devices *d)
     }
 }
 
-/* Where times were measured, each operation of each device has its own. */
+/* If times were measured, each operation of each device must have one of its own. */
 static void check_times(void)
 {
     slc_own_record record;
@@ -63,7 +63,7 @@ static void check_times(void)
               (unsigned long long)record.rows[i].done, (unsigned long long)record.rows[i].calls);
 }
 
-/* Outside of groups, from whatever device is the current one. */
+/* A communicator of one rank on device 1 is called outside of groups, whatever the current device is. */
 static void send_one_alone(devices *d)
 {
     int32_t *at = d->memory[1];

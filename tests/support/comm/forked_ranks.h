@@ -14,10 +14,10 @@
 
 enum { RANKS_MAX = 8 };
 
-/* How ranks reach each other; MIXED imitates two hosts. */
+/* The path on which ranks reach each other; MIXED imitates two hosts. */
 typedef enum { DIRECT, MESSAGES, MIXED } test_path;
 
-/* The next number below `below` of the sequence that *chance is in. */
+/* Returns the next number below `below` of the sequence that *chance is in. */
 uint64_t pick(uint64_t *chance, uint64_t below);
 
 /* For a child: says what failed and ends it. */

@@ -20,7 +20,7 @@ int keep_port(int port)
     return -1;
 }
 
-/* Whether no process, test or not, listens on the port or is connected from it, on any address. */
+/* True if no process, test or not, listens on the port or is connected from it, on any address. */
 static int port_is_idle(int port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};

@@ -21,10 +21,12 @@ uint64_t test_random(uint64_t *state);
 
 float test_uniform(uint64_t *state, float low, float high);
 
-/* Returns 64-byte aligned memory of at least one byte, which test_release frees. */
+/* Returns 64-byte aligned memory of at least one byte, which test_release frees; if the tests run on a GPU, it reads
+ * the memory in place. */
 void *test_bytes(size_t bytes);
 
-/* The same, all zero; and of plain memory. */
+/* Return memory that is all zero: test_zeros of the kind that test_bytes gives, test_zeroed the host's own, which no
+ * GPU reads. */
 void *test_zeros(uint64_t bytes);
 void *test_zeroed(uint64_t bytes);
 

@@ -39,7 +39,7 @@ double packet_sign(const exchange *e, const char *packet, uint64_t i);
 float packet_scale(const exchange *e, const char *packet, uint64_t i);
 double *residue_errors(const exchange *e, const slc_residue *residue, uint32_t chunks);
 
-/* The same stages, each compared with float64. */
+/* Run the stages of compress_rank and serve_chunk, and compare each with float64. */
 void compress_and_check(exchange *e, uint32_t rank);
 void serve_and_check(exchange *e, uint32_t chunk, uint64_t piece);
 

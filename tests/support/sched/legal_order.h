@@ -6,7 +6,7 @@
 #include "sched/scheduler.h"
 #include "tests/support/plan/random_job.h"
 
-/* Whether two operations are of one unit and have a block in common. */
+/* True if two operations are of one unit and have a block in common. */
 bool runs_share_blocks(const slc_item *a, const slc_item *b);
 
 /* Draws a random legal order; false: it is too large for a pool. */

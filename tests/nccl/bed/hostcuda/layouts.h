@@ -1,4 +1,4 @@
-/* Where the members of CUDA's structs lie, as one of two headers has it: layouts.c is compiled with each. */
+/* The offsets of the members of CUDA's structs, in our header and in the toolkit's: layouts.c is compiled with each. */
 #pragma once
 
 #include <stddef.h>

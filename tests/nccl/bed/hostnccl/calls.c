@@ -2,7 +2,7 @@
  */
 #include "tests/nccl/bed/hostnccl/comm.h"
 
-/* Which buffers this rank gives. */
+/* True if this rank gives a send buffer; needs_receive is true if it gives a receive buffer. */
 static bool needs_send(const hostnccl_operation *o)
 {
     bool root_only = o->kind == HOSTNCCL_BROADCAST || o->kind == HOSTNCCL_SCATTER;

@@ -32,7 +32,7 @@ static bool meet(ncclComm_t comm)
     }
 }
 
-/* How many parts of a chunk a rank's stage holds. */
+/* Returns how many parts of a chunk a rank's stage holds. */
 static size_t slices(const hostnccl_operation *o)
 {
     bool all = o->kind == HOSTNCCL_REDUCE_SCATTER || o->kind == HOSTNCCL_ALL_TO_ALL || o->kind == HOSTNCCL_SCATTER;
@@ -160,7 +160,7 @@ static uint64_t chunks_of(const hostnccl_description *d, ncclComm_t comm)
     return chunk_count(&o);
 }
 
-/* Whether all ranks described the same operation; the fewest chunks of any of them. */
+/* True if all ranks described the same operation. *fewest becomes the fewest chunks that any of them described. */
 static bool all_agree(const hostnccl_operation *o, uint64_t *fewest)
 {
     ncclComm_t comm = o->comm;

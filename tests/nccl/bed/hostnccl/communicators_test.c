@@ -459,7 +459,7 @@ static void survivors_can_abort(void **state)
     CHECK(ends[0] == 0 && WIFSIGNALED(ends[1]) && WTERMSIG(ends[1]) == SIGKILL);
 }
 
-/* Whether the communicator's file has a name, which is the text of its unique id. */
+/* True if the communicator's file still has its name, the text of its unique id. */
 static bool has_name(const ncclUniqueId *id)
 {
     char path[sizeof id->internal + 16];
@@ -467,7 +467,7 @@ static bool has_name(const ncclUniqueId *id)
     return access(path, F_OK) == 0;
 }
 
-/* Whether a process uses the file. */
+/* True if a process uses the file. */
 static bool in_use(const ncclUniqueId *id)
 {
     char path[sizeof id->internal + 16];

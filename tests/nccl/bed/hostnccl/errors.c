@@ -1,4 +1,4 @@
-/* What went wrong, as NCCL says it. */
+/* Keeps each thread's last error, and says it as NCCL does. */
 #include "tests/nccl/bed/hostnccl/errors.h"
 
 #include "tests/nccl/bed/hostnccl/export.h"

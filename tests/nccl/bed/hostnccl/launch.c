@@ -19,7 +19,8 @@ static cudaError_t order_streams(cudaStream_t earlier, cudaStream_t later)
     return error;
 }
 
-/* Whether this operation is the first of the batch on its stream, which is not the batch's. */
+/* True if this operation is the first of the batch on its stream, and that is not the stream of the batch's first
+ * operation. */
 static bool brings_stream(const hostnccl_batch *batch, const hostnccl_operation *o)
 {
     for (const hostnccl_operation *before = batch->operations; before != o; before = before->next)

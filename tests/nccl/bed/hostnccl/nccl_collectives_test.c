@@ -96,7 +96,7 @@ static void set_value(ncclDataType_t type, void *at, size_t i, double value)
     }
 }
 
-/* What a value is once it was kept in the type. */
+/* Returns a value as it is after it was stored in the type. */
 static double kept(ncclDataType_t type, double value)
 {
     if (type == ncclFloat32) return (float)value;
@@ -104,7 +104,7 @@ static double kept(ncclDataType_t type, double value)
     return hostnccl_small_decode(type, hostnccl_small_encode(type, (float)value));
 }
 
-/* What a rank gives at this place: 1, 2 or 3. */
+/* Returns the value that a rank gives at this place: 1, 2 or 3. */
 static double given(int rank, size_t i)
 {
     return (double)(1 + (i * 7 + (size_t)rank * 5 + i / 11) % 3);
@@ -163,7 +163,7 @@ static double reduced(const call *c, int size, size_t i, const int order[MOST_RA
     return sum;
 }
 
-/* What must lie at place i of the receive buffer; false where it stays as it was. */
+/* *value becomes what must lie at place i of the receive buffer. False: the place must stay as it was. */
 static bool expected(const call *c, const test_rank *r, size_t i, const int order[MOST_RANKS], double *value)
 {
     size_t block = i / c->count, at = i % c->count;
@@ -194,7 +194,8 @@ static ncclResult_t issue(const call *c, const test_rank *r, const void *send, v
     }
 }
 
-/* Where in the receive buffer the send buffer begins when the call is in place; -1: the other way round. */
+/* Returns the place in the receive buffer at which the send buffer begins if the call is in place; -1: the receive
+ * buffer lies in the send buffer instead. */
 static ptrdiff_t place_of_send(const call *c, const test_rank *r)
 {
     bool root = r->rank == c->root;

@@ -71,7 +71,8 @@ static size_t rounded(size_t bytes)
     return (bytes + 4095) & ~(size_t)4095;
 }
 
-/* Where everything lies; the same in every process, because it follows from the number of ranks. */
+/* Lays out the segment's memory. The layout is the same in every process, because it follows from the number of ranks.
+ */
 static void lay_out(hostnccl_segment *segment)
 {
     size_t ranks = (size_t)segment->ranks, pairs = ranks * ranks;

@@ -9,7 +9,7 @@
 
 enum { HOSTNCCL_RANKS = 1024, HOSTNCCL_NAME_BYTES = 96, HOSTNCCL_SLOTS = 2 };
 
-/* What ranks must agree on in a collective. */
+/* The description of a collective, on which ranks must agree. */
 typedef struct {
     uint64_t count;
     int32_t operation, type, redop, root; /* redop: ncclNumOps for each one that a program made */
@@ -53,15 +53,15 @@ typedef struct hostnccl_segment {
 /* Writes a new name: no other has it, and no fork shares it. */
 ncclResult_t hostnccl_name_make(char name[HOSTNCCL_NAME_BYTES]);
 
-/* Maps the segment, made by whoever comes first. Errors: ncclSystemError; ncclInvalidUsage where others say another
+/* Maps the segment, which the first to come makes. Errors: ncclSystemError; ncclInvalidUsage if others say another
  * number of ranks. */
 ncclResult_t hostnccl_segment_join(const char *name, int ranks, hostnccl_segment **out);
 void hostnccl_segment_leave(hostnccl_segment *segment);
 
-/* Takes the row of `rank`; ncclInvalidUsage where somebody has it. */
+/* Takes the row of `rank`; ncclInvalidUsage if another one has taken it. */
 ncclResult_t hostnccl_segment_take_row(hostnccl_segment *segment, int rank, int device);
 
-/* Whether every rank has come; then the name goes. */
+/* True if every rank has come; the name is then removed. */
 bool hostnccl_segment_complete(hostnccl_segment *segment);
 
 /* The half of a rank's stage that a meeting with this number uses. */

@@ -1,5 +1,5 @@
-/* What the programs of this folder share: a rank as a thread or as a process, calls that must succeed, and the line of
- * results that each rank prints. They use NCCL and CUDA alone, as anybody's program does. */
+/* The programs next to this folder share this: a rank as a thread or as a process, calls that must succeed, and the
+ * line of results that each rank prints. They use NCCL and CUDA alone, as anybody's program does. */
 #pragma once
 
 #include "plugins/nccl/nccl_abi.h"

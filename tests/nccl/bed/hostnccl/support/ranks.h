@@ -36,8 +36,8 @@ typedef void rank_body(test_rank *rank);
  * and go after it. A body that ends its communicator itself sets `comm` to NULL. */
 void ranks_run_threads(int size, rank_body *body, const void *argument);
 
-/* The same in processes: this program starts itself again, and its main must call ranks_enter first. `body` is one of
- * those that ranks_enter gets. The argument does not go along. */
+/* Runs the body once for each rank in a process of its own: this program starts itself again, and its main must call
+ * ranks_enter first. `body` is one of those that ranks_enter gets. There is no argument. */
 void ranks_run_processes(int size, rank_body *body);
 
 /* Runs a rank and ends the process if ranks_run_processes started it. `bodies` ends with NULL. */
