@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""How true the profile of an unchanged NCCL program is: programs whose layers take known times run on NCCL and CUDA
-over the host's memory with the shim, `sluice nccl -o` makes profiles of them, and both are printed next to each other.
+"""Measures how true the profile of an unchanged NCCL program is: programs whose layers take known times run on NCCL and
+CUDA over the host's memory with the shim, `sluice nccl -o` makes profiles of them, and both are printed next to each
+other.
 
     bench/nccl_profile.py [--steps N] [--scale X] [BUILD]
 
@@ -48,7 +49,7 @@ class Bench:
         return os.path.join(self.build, *path)
 
     def call(self, command, environment=None):
-        """What a command printed on standard output, and on standard error."""
+        """Returns what a command printed on standard output, and on standard error."""
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
         if done.returncode:
             sys.exit(f"{' '.join(command)}: it ended with status {done.returncode}\n{done.stdout}{done.stderr}")

@@ -241,7 +241,7 @@ def fill(text, words, figures):
 
 
 def figures_of(found, page):
-    """What the page should be, and what is wrong with it."""
+    """Returns the page as it should be, and what is wrong with it as it is."""
     text = before = (ROOT / page).read_text()
     faults = []
     for where, kinds, words, take in FIGURES:

@@ -109,7 +109,7 @@ def numbered(records):
 
 
 def encode(kind, record, tokenizer, classes):
-    """tokens, types, targets of a record, cut as transformers cuts it."""
+    """Returns the tokens, types and targets of a record, cut as transformers cuts it."""
     if kind == "chat":
         out = tokenizer.apply_chat_template(record["messages"], chat_template=CHATML, tokenize=True, return_dict=True,
                                             return_assistant_tokens_mask=True)
@@ -124,7 +124,7 @@ def encode(kind, record, tokenizer, classes):
 
 
 def rows_of(step):
-    """A step's rows without their padding, as (tokens, types, targets)."""
+    """Yields a step's rows without their padding, as (tokens, types, targets)."""
     for i, tokens in enumerate(step["input_ids"]):
         targets = step["targets"][i]
         if "attention_mask" in step:
@@ -136,7 +136,8 @@ def rows_of(step):
 
 
 def unknown_rows(kind, steps, known):
-    """How many rows are no record; a conversation that is cut after its last learned token has no end to compare."""
+    """Counts the rows that are none of the known records. A row of a conversation ends with its last learned token, as
+    rows_of gives it, and so do the known ones: what follows that token is not compared."""
     missing = 0
     for step in steps:
         for tokens, types, targets in rows_of(step):

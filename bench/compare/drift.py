@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Whether a run notices that its times have changed: two ranks, one of which is slowed by 40 % after step 50 (a process of
-a lower priority computes on its core), and two ranks in network namespaces whose link is halved then. Says after how many
-steps the run measured and planned again, and how far the new plan's prediction is from the steps that followed.
+"""Measures whether a run notices that its times have changed: two ranks, one of which is slowed by 40 % after step 50
+(a process of a lower priority computes on its core), and two ranks in network namespaces whose link is halved after
+step 50. The script says after how many steps the run measured and planned again, and how far the new plan's prediction
+is from the steps that followed.
 
     bench/compare/drift.py [--json FILE]      the link needs root, iproute2 and nsenter
 

@@ -45,7 +45,8 @@ def beit(model, **more):
 
 
 def changes():
-    """What it is, the file's model, the class of the other head, its number of classes, the kind of data."""
+    """Yields the cases: a name, the file's model, the class of the model with the other head, its number of classes,
+    and the kind of data."""
     text, image = transformers.BertForSequenceClassification, transformers.ViTForImageClassification
     beit_image = transformers.BeitForImageClassification
     yield "BERT, pre-training to 3 classes", bert(transformers.BertForPreTraining), text, 3, "text"
@@ -122,7 +123,7 @@ def by_sluice(sluice, file, kind, data, out):
 
 
 def compare(sluice, what, model, model_class, classes, kind, folder):
-    """What is wrong."""
+    """Returns what is wrong with one case, or nothing."""
     file, out = folder / "file", folder / "out"
     randomise(model)
     model.save_pretrained(file)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What the play-off of plans costs a run of 200 steps, and what it brings: GPT-2 mini on two ranks, unthrottled and
-throttled, within budgets of what dp needs, with the play-off of `sluice train` and with --replan-trials 0, by turns. All
-runs of a cell must end with the same weights.
+"""Measures what the play-off of plans costs a run of 200 steps, and what it brings: GPT-2 mini on two ranks,
+unthrottled and throttled, within budgets of what dp needs, with the play-off of `sluice train` and with --replan-trials
+0, by turns. All runs of a cell must end with the same weights.
 
     cost    how much longer the steps from the re-plan to the play-off's end take than the same steps without one, as a
             share of the whole run without

@@ -52,7 +52,8 @@ def arm_of(parts):
 
 
 def speed_ups(rows, arm, than):
-    """How many times faster where both fit, sorted; how often only `arm` fits."""
+    """Returns how many times faster `arm` is than `than` in each case in which both fit, sorted, and how often only
+    `arm` fits."""
     steps = [(row["step_s"][arm], row["step_s"][than]) for row in rows]
     return sorted(b / a for a, b in steps if a and b), sum(bool(a and not b) for a, b in steps)
 
@@ -91,7 +92,7 @@ def show_parts(rows, to_others):
 
 
 def show_slower(rows):
-    """How often another arm is faster than all parts together."""
+    """Prints how often another arm is faster than all parts together."""
     behind = [row["step_s"][ALL] / min(step_s for step_s in row["step_s"].values() if step_s) - 1 for row in rows
               if row["step_s"][ALL]]
     worse = [one for one in behind if one > 0.001]

@@ -20,7 +20,7 @@ COMPUTE_S, UPDATE_S_PER_ELEMENT, TABLE = 1.703, 2e-11, "embed.wte.weight"
 
 
 def sluice(*words):
-    """What it says; None where it fails."""
+    """Returns what the command says; None if it fails."""
     run = subprocess.run([SLUICE, *words], capture_output=True, text=True, check=False)
     return run.stdout if run.returncode == 0 else None
 

@@ -35,7 +35,8 @@ def toctree(caption, names):
 
 
 def lay_out(source):
-    """What Sphinx reads: the tree by links, the first page with the navigation, a page for each header."""
+    """Lays out the folder that Sphinx reads: the tree by links, the first page with the navigation, a page for each
+    header."""
     if source.exists():
         shutil.rmtree(source)
     (source / "api").mkdir(parents=True)

@@ -103,7 +103,8 @@ def randomise(model):
 
 
 def as_saved(model, values):
-    """What save_pretrained makes of parameters with these values: its names are not the module's."""
+    """Returns the tensors that save_pretrained writes for parameters with these values: its names are not the
+    module's."""
     with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
         kept = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
         for name, parameter in model.named_parameters():

@@ -101,7 +101,7 @@ def check_example(sluice):
 
 
 def code_lines(text):
-    """What stands in blocks of code, with continued lines joined, and between single backticks."""
+    """Yields the lines of blocks of code, with continued lines joined, and the texts between single backticks."""
     for block in FENCE.findall(text):
         yield from re.sub(r"\\\n\s*", " ", block).split("\n")
     for inline in re.findall(r"`([^`]+)`", FENCE.sub("", text)):
@@ -171,7 +171,8 @@ def check_messages(root):
 
 
 def bare_preloads(text):
-    """What ld.so would look for in its own folders alone, where a shim that was just built is not."""
+    """Yields the names in LD_PRELOAD that ld.so would look for in its own folders alone, where a shim that was just
+    built is not."""
     for list_ in re.findall(r"LD_PRELOAD=([^\s`\"]*)", text):
         yield from (name for name in list_.split(":") if name and "/" not in name and not name.startswith("$"))
 
@@ -183,7 +184,7 @@ def check_preloads(root):
 
 
 def record_lists(header):
-    """What docs/formats.md must say of a record's operations and reasons, by the tables of record.h."""
+    """Yields what docs/formats.md must say of a record's operations and reasons, by the tables of record.h."""
     operations, reasons = (re.findall(r'X\(\w+, "([^"]+)"\)', re.search(rf"#define SLC_RECORD_{name}\(X\)(.*?)\n\n",
                                                                        header, re.S)[1])
                            for name in ("OPERATIONS", "REASONS"))

@@ -30,7 +30,7 @@ def blanked(text, begin, end):
 
 
 def closing(text, opening):
-    """Where the bracket closes that opens at `opening`, or -1."""
+    """Returns the place at which the bracket closes that opens at `opening`, or -1."""
     depth = 0
     for at in range(opening, len(text)):
         depth += {"(": 1, ")": -1}.get(text[at], 0)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""How sharp the tests are: `mutate.py [PART] [COUNT] [SEED]` changes single lines of lib, sched, ilp and plugins, each
-in turn, and sees whether a test fails. PART is a folder (lib/comm; '' for all), COUNT is 20 and SEED is drawn if not
-given.
+"""Measures how sharp the tests are: `mutate.py [PART] [COUNT] [SEED]` changes single lines of lib, sched, ilp and
+plugins, each in turn, and sees whether a test fails. PART is a folder (lib/comm; '' for all), COUNT is 20 and SEED is
+drawn if not given.
 
 It works in a copy of the tree under build/mutants, with builds of its own whose GPU is emulated. First all tests run
 once on the tree as it is, in a build that notes which of the drawn lines each test runs: a test that fails there kills
@@ -66,7 +66,7 @@ def fail(line):
 
 
 def run(command, **options):
-    """What a command printed; it must succeed."""
+    """Returns what a command printed; the command must succeed."""
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
     if done.returncode:
         print(done.stdout[-4000:], file=sys.stderr)
@@ -375,7 +375,8 @@ def runs_line(lines, mutant):
 
 
 def baseline(drawn, path):
-    """What each test does on the tree as it is: {test: verdict, cpu_s, wall_s, runs: [number of the mutant]}."""
+    """Returns what each test does on the tree as it is: {test: verdict, cpu_s, wall_s, runs: [number of the
+    mutant]}."""
     known = json.loads(read(path)) if os.path.exists(path) else {}
     build = build_covered(sorted({mutant["file"] for mutant in drawn}))
     slots, lock = [Slot(build, number) for number in range(SLOTS)], threading.Lock()

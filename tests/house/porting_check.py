@@ -28,7 +28,7 @@ def read(path):
 
 
 def sides(hunk):
-    """What a hunk takes away and what it puts there, with what stays."""
+    """Returns the text that a hunk replaces and the text that it puts there, each with the lines that stay."""
     lines = hunk.splitlines()
     return ("".join(line[1:] + "\n" for line in lines if line[0] in "- "),
             "".join(line[1:] + "\n" for line in lines if line[0] in "+ "))

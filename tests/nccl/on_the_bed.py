@@ -35,7 +35,7 @@ def skip(why):
 
 
 def explain_hang(records):
-    """What `sluice nccl` says of the records of a program that hangs, where there is such a command."""
+    """Prints what `sluice nccl --watch` says of the records of a program that hangs, if there is such a command."""
     command = os.environ.get("SLUICE_COMMAND")
     if command and os.path.exists(command) and glob.glob(records + "/*.nccl"):
         said = subprocess.run([command, "nccl", "--watch", records, "--stall", "1"], capture_output=True, text=True,

@@ -26,7 +26,7 @@ def expect(holds, fault):
 
 
 def call(command, environment=None, fails=False):
-    """What a command said on both outputs; it must end well, or with status 2."""
+    """Returns what a command said on both outputs; it must end well, or, if `fails`, with status 2."""
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           timeout=240, check=False)
     expect(done.returncode == (2 if fails else 0),

@@ -36,7 +36,7 @@ class Records:
                 yield index, send >> 48, number, stream >> 48 & 0xFF, count, time_ns
 
     def transforms(self):
-        """What fusing and compressing did, added up over the communicators, with the record's limits."""
+        """Returns the counts of fusing and compressing, added up over the communicators, with the record's limits."""
         communicators_at = struct.unpack_from("<Q", self.data, 24)[0]
         totals = dict.fromkeys(COUNTS + REASONS, 0)
         for row in range(len(self.calls)):

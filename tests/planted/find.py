@@ -52,7 +52,7 @@ ASSERTION = re.compile(r"^(?:\[ +(?:ERROR|LINE) +\] --- )?(\S+?\.(?:c|cc|sh|py):
 
 
 class Problem(Exception):
-    """What stops all further work."""
+    """An error that stops all further work."""
 
 
 def git(*arguments, folder=ROOT, **variables):
@@ -182,7 +182,7 @@ def labels_of(test):
 # ---- Finding ----
 
 def describe(output):
-    """How a failing test says that something is wrong, and the line that says it."""
+    """Returns the way in which a failing test says that something is wrong, and the line that says it."""
     for report in REPORTS:
         found = report.search(output)
         if found:

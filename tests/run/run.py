@@ -57,7 +57,7 @@ def exactly(names):
 
 
 class Built:
-    """What became of a build. Tests are those that the stage selects, with their labels."""
+    """The outcome of a build. `tests` are those that the stage selects, with their labels."""
 
     def __init__(self):
         self.ok, self.cpu_s, self.lines, self.left_out, self.tests = False, 0.0, [], [], {}
@@ -288,7 +288,7 @@ class Run:
         return not failing
 
     def measure_unit(self):
-        """What this machine takes for a known piece of work."""
+        """Measures the seconds that this machine takes for a known piece of work."""
         self.enter(UNIT)
         begin = time.monotonic()
         try:

@@ -1,4 +1,4 @@
-"""What became of the tests of one run: reads the file that ctest --output-junit writes, and the seconds that
+"""Tells what became of the tests of one run: reads the file that ctest --output-junit writes, and the seconds that
 test_seconds notes.
 
 A test that is skipped, or skips a part, prints a line `SKIP: WHY`; skip() of cmocka counts without one too. Where a

@@ -1,5 +1,5 @@
-"""How far a run has come, and how long it will take: by the CPU seconds that its stages took in the last run of the
-same form, or else by tests/budget.txt."""
+"""Tells how far a run has come, and how long it will take: by the CPU seconds that its stages took in the last run of
+the same form, or else by tests/budget.txt."""
 import os
 import threading
 import time

@@ -15,7 +15,7 @@ WRITE_IT = "run `./dev test --all` and commit the file that it writes"
 
 
 def git(*words):
-    """What git prints, or nothing where it fails or is not there."""
+    """Returns what git prints, or None if git fails or is not there."""
     try:
         done = subprocess.run(["git", *words], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
@@ -79,7 +79,7 @@ def put(commit, seconds, repeated=()):
 
 
 def age(whole):
-    """How many commits ago everything passed, or nothing if that is unknown here."""
+    """Returns how many commits ago everything passed, or None if that is unknown here."""
     if not whole or git("cat-file", "-e", whole["commit"] + "^{commit}") is None:
         return None
     count = git("rev-list", "--count", whole["commit"] + "..HEAD")

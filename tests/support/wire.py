@@ -59,7 +59,7 @@ def checksum(data):
 
 
 class Packet:
-    """What the faults ask about an IPv4 packet."""
+    """The fields of an IPv4 packet that the faults ask about."""
 
     def __init__(self, data):
         header = (data[0] & 15) * 4

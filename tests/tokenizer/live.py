@@ -124,7 +124,7 @@ def marked_text(draw, length):
 
 
 def damaged(draw, data):
-    """The same with bytes that are exchanged, left out and put in."""
+    """Returns the data with some bytes exchanged, left out and put in."""
     data = bytearray(data)
     for _ in range(1 + len(data) // 20):
         at = draw.randrange(len(data) + 1)

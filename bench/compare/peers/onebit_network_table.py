@@ -31,7 +31,8 @@ def phase_of(run):
 
 
 def formula_bytes(run):
-    """What a rank sends in a step: a bit an element to each other rank and the averages, or gradients twice."""
+    """Returns the bytes that a rank sends in a step: a bit an element to each other rank and the averages, or gradients
+    twice."""
     value = 4 / 32 if run["compressed"] else 4
     return 2 * run["parameters"] * value * (RANKS - 1) / RANKS
 

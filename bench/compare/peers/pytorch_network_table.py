@@ -28,8 +28,8 @@ def strategy_of(ours):
 
 
 def wire_bytes(ours, run):
-    """What a rank sends in a step: gradients reduced, values gathered once, or twice under fsdp; a split table once there
-    too (beside the rows that are looked up, which are few)."""
+    """Returns the bytes that a rank sends in a step: gradients are reduced once, and values are gathered once, or twice
+    under fsdp. Under fsdp a split table is gathered once too (besides the rows that are looked up, which are few)."""
     strategy, split = strategy_of(ours)
     numbers = (3 if strategy == "fsdp" else 2) * run["parameters"]
     if strategy == "fsdp" and split:

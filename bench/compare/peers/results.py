@@ -1,4 +1,5 @@
-"""What the tables of the comparisons share: medians, the machine, a result file that is whole or not there."""
+"""The tables of the comparisons share this: medians, the machine's description, a result file that is whole or not
+there."""
 import json
 import os
 import platform

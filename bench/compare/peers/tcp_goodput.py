@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What plain TCP carries between ranks, in both directions at once: each rank sends to the next one and receives from
-the one before, for some seconds after a warm-up. The yardstick for collectives on the same network.
+"""Measures what plain TCP carries between ranks, in both directions at once: each rank sends to the next one and
+receives from the one before, for some seconds after a warm-up. It is the yardstick for collectives on the same network.
 
     namespaces.sh -n 2 --rate 1gbit --only 0 -- python3 bench/compare/peers/tcp_goodput.py [--seconds 3]
 
-Rank 0 prints one line of JSON: the least and the
-mean goodput over ranks in bytes a second, and the CPU time of a rank as a share of one core."""
+Rank 0 prints one line of JSON: the least and the mean goodput over ranks in bytes a second, and the CPU time of a rank
+as a share of one core."""
 import argparse
 import ipaddress
 import json
