@@ -259,7 +259,7 @@ run_tests() {
 
 # ---- compute-sanitizer ----
 
-# Its exit code is 9 where it has found something, and another one where it could not run.
+# compute-sanitizer ends with code 9 if it has found something, and with another one if it could not run.
 sanitize() { # TOOL TEST
     local tool=$1 test=$2 name=$1-${2##*/} code=0
     attempt "$name" "$(limit 30)" "$start" compute-sanitizer --tool "$tool" --error-exitcode 9 "$test" || code=$?

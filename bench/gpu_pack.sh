@@ -108,7 +108,8 @@ find "$pack" -type f -not -path '*/nccl/*' -print0 | xargs -0 -n 1 ldd |
     awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
     grep -Ev '/lib(c|m|mvec|dl|rt|pthread|resolv|util|cuda|cublas[^/]*|nccl|nvidia[^/]*)\.so' |
     while read -r library; do
-        # Those of C++ are for machines without: they want a newer C library than all the others.
+        # The libraries of C++ have a folder of their own, for machines that lack them: they want a newer C library than
+        # all the others.
         case $library in */libstdc++.so* | */libgcc_s.so*) strip_to "$pack/lib/cxx" "$library" ;;
         *) strip_to "$pack/lib" "$library" ;;
         esac

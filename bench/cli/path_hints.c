@@ -1,4 +1,5 @@
-/* Only looks at names and first bytes, and only after a failure. */
+/* Hints for a path that could not be used come from names and first bytes alone, and are looked for only after a
+ * failure. */
 #include "bench/cli/path_hints.h"
 
 #include "lib/base/status.h"

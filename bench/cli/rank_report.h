@@ -16,8 +16,9 @@ int slc_rank_fail(const char *who, sluice_world *world);
  * to compare, if the other ranks do so soon. */
 int slc_rank_refuse(const char *who);
 
-/* As slc_rank_refuse, for text that is complete as it is, of a command line that cannot be read (EXIT_USAGE). */
+/* Tells a text that is complete as it is, of a command line that cannot be read (EXIT_USAGE), once in a job as
+ * slc_rank_refuse does. */
 void slc_rank_tell_usage(const char *text);
 
-/* Did a launcher start this process as one of several ranks? False where what the launcher says cannot be read. */
+/* Did a launcher start this process as one of several ranks? False if what the launcher says cannot be read. */
 bool slc_is_one_of_several_ranks(void);

@@ -20,7 +20,8 @@ typedef struct {
     double effort_s;
 } estimate_options;
 
-/* It takes the options of the training that it is for, and refuses those that ask for files of one. */
+/* `sluice estimate` takes the options of the training that it estimates, and refuses those that ask for files of a
+ * training. */
 static const slc_training_difference differences[] = {
     {"ranks", .doc = "Ranks of the training (default: those of --machines, else 1)"},
     {"weights", .doc = "Model of the training: a folder with Hugging Face's config.json, that file, or an llm.c "

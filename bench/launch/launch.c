@@ -295,7 +295,7 @@ static void note_end(job *j, int rank, const siginfo_t *info)
     j->ends[rank] = (slc_rank_end){++j->failed, killed, number};
 }
 
-/* As the first process of a container this one inherits what others leave behind. */
+/* The first process of a container inherits the children that other processes leave behind, and has to reap them. */
 static void reap_strangers(const job *j)
 {
     siginfo_t info = {0};

@@ -518,7 +518,7 @@ static sluice_status check_once(slc_perf *perf, uint64_t elements, uint64_t *wro
     return status;
 }
 
-/* As nccl-tests does: one more check only while all is right. */
+/* Checks the results as often as asked, as nccl-tests does: only while all is right. */
 static sluice_status count_wrong_elements(slc_perf *perf, uint64_t elements, uint64_t *wrong)
 {
     sluice_status status = SLUICE_OK;

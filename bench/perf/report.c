@@ -49,7 +49,7 @@ void slc_perf_report_begin(slc_perf_report *report, const sluice_world *world)
     flush(report);
 }
 
-/* As nccl-tests names types and sums. */
+/* Types and sums have the names that nccl-tests gives them. */
 static const char *type_name(const slc_perf_config *config)
 {
     return config->dtype == SLUICE_BF16 ? "bfloat16" : "float";

@@ -57,7 +57,7 @@ sluice_status slc_bench_options_set_budgets(slc_bench_options *options, const ch
 
 /* The options of one run. `training` points into the lists' text. */
 typedef struct {
-    /* As the user wrote them, but "usual" is replaced by its meaning. */
+    /* These are as the user wrote them, but "usual" is replaced by its meaning. */
     const char *strategy, *schedule, *budget, *throttle;
     const char *optimizer, *tied;
     uint64_t ranks;  /* of its world */

@@ -164,8 +164,8 @@ static const char *find_habit(const struct argp *parser, const char *word, size_
     return NULL;
 }
 
-/* Returns whether the next argument is this one's value; ends the process where no option has this name, and after
- * help. */
+/* Returns whether the next argument is this one's value; ends the process if no option has this name, and after help.
+ */
 static bool check_long(const struct argp *parser, const char *program, const char *argument)
 {
     const char *word = argument + 2;
@@ -186,8 +186,8 @@ static bool check_long(const struct argp *parser, const char *program, const cha
     exit(EXIT_USAGE);
 }
 
-/* As check_long, for "-abc": letters up to the first that takes a value, which is the rest of the argument or the next
- * one. */
+/* Checks short options as check_long checks a long one: "-abc" is letters up to the first that takes a value, which is
+ * the rest of the argument or the next argument. */
 static bool check_short(const struct argp *parser, const char *argument)
 {
     for (const char *letter = argument + 1; *letter; letter++)

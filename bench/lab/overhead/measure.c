@@ -316,7 +316,7 @@ sluice_status slc_overhead_measure(sluice_world *world, const slc_overhead_confi
     sluice_status status = values ? prepare(&m) : slc_error(SLUICE_ERR_MEMORY, "%u rounds", config->rounds);
     if (!status) status = open_engine(&m, &m.planned);
     if (!status) m.made = slc_engine_recorded(m.planned.rt);
-    /* Only its plan is wanted, and a world serves one runtime at a time. */
+    /* The rounds need only this runtime's plan, and a world serves one runtime at a time. */
     if (!status) status = slc_comm_attach(slc_world_comm(world), NULL, NULL, 0);
     if (!status) status = run_rounds(&m);
     if (!status) make_row(&m, values, row);

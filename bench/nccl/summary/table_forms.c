@@ -77,7 +77,7 @@ static bool form_row(const slc_nccl_table *table, const slc_nccl_summary *summar
 
 /* ---- For people ---- */
 
-/* As form_row, of the columns with a heading. */
+/* Forms a row as form_row does, for people: only the columns with a heading are known, and no JSON is kept. */
 static bool show_row(const slc_nccl_table *table, const slc_nccl_summary *summary, size_t row, formed_cell *out)
 {
     if (!form_row(table, summary, row, out)) return false;

@@ -181,7 +181,7 @@ static void write_waiting(graph *g, slc_nccl_finding *f, const slc_nccl_wait *w)
     slc_nccl_finding_set(f, "call", slc_nccl_call_json(one, call));
 }
 
-/* Those who are the cause in this communicator for the same reason are told in one line. */
+/* Tells in one line all ranks that are the cause in this communicator for the same reason. */
 static sluice_status tell_ranks(graph *g, const slc_nccl_wait *w)
 {
     const slc_nccl_communicator *c = w->communicator;

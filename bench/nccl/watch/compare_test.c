@@ -224,7 +224,8 @@ static void send_to_oneself(void **state)
     scene_end(&s);
 }
 
-/* Its file was removed, so it may have received since. */
+/* A rank whose file was removed may have received since, so its peer's send is a fault only if the record says that the
+ * rank has ended. */
 static void send_to_one_that_has_ended(void **state)
 {
     (void)state;

@@ -9,13 +9,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* A rank's sends (or receives), by their peers, and with each of them in order. */
+/* A rank's sends (or receives), sorted by their peer and, for each peer, in the order in which they were called. */
 typedef struct {
     const slc_nccl_entry **rows;
     size_t count;
 } ends;
 
-/* Those with one peer. */
+/* A rank's sends (or receives) with one peer. */
 typedef struct {
     const slc_nccl_entry *const *rows;
     size_t count;

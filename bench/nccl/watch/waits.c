@@ -86,7 +86,7 @@ static sluice_status add_pair(wait_pairs *pairs, const slc_nccl_member *from, co
     return status;
 }
 
-/* Those that called more wait for those that called least. */
+/* Finds the waits for collectives: ranks that called more of them wait for those that called fewest. */
 static sluice_status find_collective_waits(wait_pairs *pairs)
 {
     const slc_nccl_communicator *c = pairs->communicator;

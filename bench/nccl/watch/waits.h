@@ -1,5 +1,5 @@
-/* Who waits for whom: the ranks of a communicator that called something which others have not called yet, and which of
- * them all others wait for in the end. One thread. */
+/* Finds who waits for whom: the ranks of a communicator that called something which others have not called yet, and the
+ * ranks for which all others wait in the end. One thread. */
 #pragma once
 
 #include "bench/nccl/watch/findings.h"

@@ -55,7 +55,7 @@ static void describe(const slc_job *job, const slc_plan *plan, const slc_exposur
     }
     if (exposed->busy != SLC_NONE && exposed->busy != exposed->cause)
         describe_operation(job, &plan->train.items[exposed->busy], false, out->busy);
-    /* It is not named if it is an operation like the causes. */
+    /* The operation that keeps the lane busy is not named if it is one like the causes. */
     if (!strncmp(out->causes, out->busy, strlen(out->busy))) *out->busy = 0;
 }
 

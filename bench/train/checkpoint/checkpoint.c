@@ -255,7 +255,8 @@ static sluice_status read_extra(const slc_training_options *o, json_t **document
     status = slc_error_context(status, "--resume");
     if (!status) status = parse_extra(o, extra, bytes, document);
     free(extra);
-    /* This rank is alone here: another one may well read what this one cannot. */
+    /* Only this rank has read the checkpoint so far, and another one may well read what this one cannot: so only damage
+     * makes it name the checkpoint before. */
     return status == SLUICE_ERR_FORMAT ? slc_training_name_earlier(status, o->resume) : status;
 }
 

@@ -68,7 +68,7 @@ sluice_status slc_training_text_in_order(slc_training_text *text, const sluice_m
 
 /* ---- Examples ---- */
 
-/* As those of text. */
+/* These two are for examples what slc_training_text_create and slc_training_text_open are for text. */
 slc_training_data *slc_training_examples_create(slc_records *records, slc_records *evaluation);
 sluice_status slc_training_examples_open(const slc_training_options *options, const slc_training_data_watch *watch,
                                          sluice_model_config *model, slc_training_data *data);

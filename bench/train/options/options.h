@@ -41,7 +41,7 @@ bool slc_training_option_given(const slc_training_options *options, const char *
 /* The text that was typed or set; NULL: none was, and the option has its default. */
 const char *slc_training_option_typed(const slc_training_options *options, const char *name);
 
-/* Who else than the command line reads an option: columns of the table. */
+/* The uses of an option besides the command line: columns of the table. */
 typedef enum {
     SLC_SAVED = 1,            /* a checkpoint keeps it; a run that is resumed with another value is warned */
     SLC_SAVED_COMPRESSED = 2, /* as SAVED, where the optimizer is a compressed one */

@@ -41,7 +41,8 @@ static sluice_status make_room(slc_example *e, size_t tokens)
     return SLUICE_OK;
 }
 
-/* As "longest_first" of Hugging Face's tokenizers has it (tokenizers/src/utils/truncation.rs). */
+/* Cuts the two texts of a pair as "longest_first" of Hugging Face's tokenizers does
+ * (tokenizers/src/utils/truncation.rs). */
 static void cut_pair(size_t most, size_t *text, size_t *pair)
 {
     const bool swapped = *text > *pair;
