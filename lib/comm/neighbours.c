@@ -203,7 +203,8 @@ sluice_status slc_neighbours_connect(slc_neighbours *neighbours, const slc_neigh
         socklen_t length = abstract_address(card->name, &address);
         int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
         if (fd < 0) return slc_descriptors_or_system(errno, "meeting the ranks of this host", neighbours->size);
-        /* It is on another host; or it is another user's, and would turn this rank away, so they send messages. */
+        /* The lower rank is on another host, or it is another user's and would turn this rank away: the two send
+         * messages. */
         if (connect(fd, (struct sockaddr *)&address, length) || !is_own_user(fd)) {
             close(fd);
             continue;

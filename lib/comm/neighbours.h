@@ -75,11 +75,11 @@ typedef struct {
     uint64_t key[2]; /* of this rank's card */
 } slc_neighbours;
 
-/* These three are steps of making a world, each local. After the first the ranks exchange their cards, after the second
- * what connect found. */
+/* These three functions are steps of making a world, each local. After the first the ranks exchange their cards, after
+ * the second what connect found. */
 sluice_status slc_neighbours_open(slc_neighbours *neighbours, const sluice_world_config *config,
                                   slc_neighbour_card *card);
-/* Tries to connect to every lower rank; reached[r] becomes 1 where that works and the rank runs as the same user. */
+/* Tries to connect to every lower rank; reached[r] becomes 1 if that works and the rank runs as the same user. */
 sluice_status slc_neighbours_connect(slc_neighbours *neighbours, const slc_neighbour_card *const *cards,
                                      uint8_t *reached);
 /* Waits for the neighbours' control pages and doorbells; all_reached[r] is rank r's `reached`. A process that connects

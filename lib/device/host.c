@@ -135,8 +135,8 @@ __attribute__((no_sanitize("address", "thread"))) static void touch_pages(const 
     for (size_t i = 0; i < bytes; i += page) (void)at[i];
 }
 
-/* Only an old kernel, which cannot do it, is a reason to touch pages: where there is no memory that would be the end of
- * the process, not an error. */
+/* Pages are touched only if the kernel is too old for madvise to populate them: touching a page for which there is no
+ * memory ends the process, and gives no error. */
 static sluice_status host_segment_populate(slc_segment *segment, size_t offset, size_t bytes)
 {
     size_t begin = offset / page_bytes() * page_bytes();

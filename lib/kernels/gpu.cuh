@@ -224,8 +224,8 @@ static sluice_status gpu_launch_each(sluice_stream *stream, const char *name, ui
 
 /* ---- Many tensors in one launch ---- */
 
-/* As many functors as fit the arguments of a kernel, which may have 4 KiB, each with a number of items. A block works
- * for one of them: for functor p the blocks from first_block[p] to before first_block[p + 1]. */
+/* Holds functors, as many as fit the arguments of a kernel, which may have 4 KiB, each with a number of items. A block
+ * works for one of them: for functor p the blocks from first_block[p] to before first_block[p + 1]. */
 template <class F> struct gpu_many {
     enum { MOST = (4096 - 16) / (sizeof(F) + 16) };
     uint32_t count, first_block[MOST + 1];
@@ -233,7 +233,7 @@ template <class F> struct gpu_many {
     F at[MOST];
 };
 
-/* The functor that a block works for, the block's number among those of this functor, and how many these are. */
+/* The functor that a block works for, the block's number among the blocks of this functor, and how many these are. */
 struct gpu_place {
     uint32_t functor, block, blocks;
 };
@@ -245,8 +245,8 @@ template <class F> static __device__ __forceinline__ gpu_place gpu_place_in(cons
     return {p, blockIdx.x - many.first_block[p], many.first_block[p + 1] - many.first_block[p]};
 }
 
-/* Fills `out` with what make(k) gives from k = *next on, without those of no items; *next moves on. blocks(items): of
- * one of them. Returns the number of all blocks; 0: nothing is left. */
+/* Fills `out` with the functors make(k) from k = *next on, leaving out those of no items; *next moves on. blocks(items)
+ * is the number of blocks of one functor. Returns the number of all blocks; 0: nothing is left. */
 template <class F, class I, class B, class M>
 static uint32_t gpu_many_take(gpu_many<F> *out, uint32_t count, uint32_t *next, I items, B blocks, M make)
 {
@@ -262,7 +262,7 @@ static uint32_t gpu_many_take(gpu_many<F> *out, uint32_t count, uint32_t *next, 
     return out->first_block[out->count];
 }
 
-/* Takes all of them (gpu_many_take), in as many launches as it needs: start(blocks, many) starts one. */
+/* Runs all functors (gpu_many_take), in as many launches as that needs: start(blocks, many) starts one. */
 template <class F, class I, class B, class M, class S>
 static sluice_status gpu_start_many(sluice_stream *stream, const char *name, uint32_t count, I items, B blocks, M make,
                                     S start)
@@ -277,7 +277,8 @@ static sluice_status gpu_start_many(sluice_stream *stream, const char *name, uin
     return SLUICE_OK;
 }
 
-/* As gpu_each, for all functors. A thread copies its own: an address into the arguments would copy all of them. */
+/* Does what gpu_each does, for all functors. A thread copies its own functor: an address into the arguments would make
+ * the compiler copy all of them. */
 template <class F> static __global__ void __launch_bounds__(GPU_THREADS) gpu_each_of(gpu_many<F> many)
 {
     const gpu_place place = gpu_place_in(many);
@@ -287,7 +288,8 @@ template <class F> static __global__ void __launch_bounds__(GPU_THREADS) gpu_eac
         functor(i, items - i);
 }
 
-/* As gpu_launch_each, for what make(k) gives of elements(k) elements, k below `count`, in few launches. */
+/* Does what gpu_launch_each does, for the functors make(k), k below `count`, each of elements(k) elements, in few
+ * launches. */
 template <class F, class I, class M>
 static sluice_status gpu_launch_many(sluice_stream *stream, const char *name, uint32_t count, I elements, M make)
 {

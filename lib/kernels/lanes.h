@@ -99,7 +99,7 @@ LANES_INLINE __m128d pair_fma_odd(__m128d a, __m128d b, __m128d c)
     __m128i step = ((up ^ negative) & 2) - 1; /* +1 if the exact value is larger in magnitude than the sum, else -1 */
     return (__m128d)(bits + (step & (up | down) & even));
 }
-/* It is rarely called, and inlining it would make these kernels ten times as long. */
+/* part_fma_odd is rarely called, and inlining it would make these kernels ten times as long. */
 static __attribute__((noinline, cold, unused)) lanes_part part_fma_odd(lanes_part a, lanes_part b, lanes_part c)
 {
     __m128 a2 = _mm_movehl_ps(a, a), b2 = _mm_movehl_ps(b, b), c2 = _mm_movehl_ps(c, c);

@@ -243,7 +243,7 @@ static void random_cases_are_valid_and_repeat(void **state)
     print_message("%u random cases: peak / bound %.4f on average\n", cases, ratio / cases);
 }
 
-/* Only the order of times counts, however far apart they are. */
+/* The order of times counts alone, however far apart they are. */
 static void times_may_be_of_any_size(void **state)
 {
     (void)state;

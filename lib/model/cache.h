@@ -5,8 +5,8 @@
 #include "lib/kernels/attention/attention.h"
 #include "lib/model/state.h"
 
-/* These do nothing for a model without a cache. Reserve is for the time before commit. Errors: MEMORY; as
- * sluice_runtime_reserve. */
+/* Both functions do nothing for a model without a cache. slc_model_cache_reserve is called before commit. Errors:
+ * MEMORY; as sluice_runtime_reserve. */
 sluice_status slc_model_cache_reserve(sluice_model *m);
 sluice_status slc_model_cache_create(sluice_model *m);
 

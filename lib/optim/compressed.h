@@ -98,8 +98,8 @@ typedef struct {
     sluice_optimizer optimizer;
     const char *local_name[SLC_LOCAL_MAX]; /* of all phases: for checkpoints */
 
-    /* Those that a run goes through, in their order; `fuses` is the same in all. Known at creation: the engine makes
-     * room for each at commit. */
+    /* The phases that a run goes through, in their order; `fuses` is the same in all. They are known at creation: the
+     * engine makes room for each at commit. */
     uint32_t phase_count;
     slc_compressed_phase phases[SLC_PHASES_MAX];
 

@@ -18,9 +18,9 @@ typedef struct {
     uint8_t strategies;     /* bits 1 << slc_strategy that it may have */
     slc_strategy otherwise; /* the strategy that it gets if it may not have the one asked for */
     uint32_t late;          /* bits 1 << slc_item_kind of its operations that may be late, see slc_may_be_late */
-    /* It has no parameter, states and updates (its partner has them), but a table of the rows that one look-up touches,
-     * their gradients, which its reduction adds to the partner's sum, and the lists of those rows. Which rows these are
-     * is known only when the micro-batch before has been computed. */
+    /* A unit of this role has no parameter, states and updates (its partner has them). It has a table of the rows that
+     * one look-up touches, their gradients, which its reduction adds to the partner's sum, and the lists of those rows.
+     * The rows are known only when the micro-batch before has been computed. */
     bool looks_up;
     bool partner_reads_first; /* the partner needs the updated parameter before the unit's own layers do */
     bool fuses;               /* it may be fused with units of other layers */

@@ -2,6 +2,7 @@
  * SLC_EXACT_NAMES(", ") is "dp, oss, sdp, fsdp". What is between the names may be a comma of the language too. */
 #pragma once
 
-/* Those that give the same weights to the bit, and all. */
+/* SLC_EXACT_NAMES has the strategies that all give the same weights to the bit; SLC_STRATEGY_NAMES has all strategies.
+ */
 #define SLC_EXACT_NAMES(...) "dp" __VA_ARGS__ "oss" __VA_ARGS__ "sdp" __VA_ARGS__ "fsdp"
 #define SLC_STRATEGY_NAMES(...) SLC_EXACT_NAMES(__VA_ARGS__) __VA_ARGS__ "onebit"

@@ -210,7 +210,7 @@ static void test_transfers(void **state)
         }
         assert_int_equal(verdict(c, ""), SLUICE_OK);
     }
-    /* Nor is it absent for who waits for its next operation. */
+    /* Rank 0 is not absent for a rank that waits for its next operation either. */
     court *c = open_line();
     in_operations(c, 0, 11, 31);
     in_neither(c, 2, SLC_ELSEWHERE, 31);

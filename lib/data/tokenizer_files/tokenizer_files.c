@@ -85,8 +85,8 @@ static int add_added_tokens(json_t *config, const slc_tokenizer *tokenizer)
     return failed;
 }
 
-/* Only an added token is named: transformers would look for any other in each text before all else, and tokenizer.json
- * does not. */
+/* Names a special token in the configuration, if it is an added one: transformers looks for named tokens in each text
+ * before all else, and tokenizer.json does so for added ones alone. */
 static int name_token(json_t *config, const char *key, const slc_tokenizer *tokenizer, int32_t number)
 {
     slc_tokenizer_added token;

@@ -1,5 +1,5 @@
-/* Who holds a folder: this process for one owner, another process, a dead one; and where the file system has no locks.
- */
+/* A folder has one holder at a time: this process for one owner, or another process, but never a dead one. File systems
+ * without locks are covered too. */
 #include "tests/support/base/folder.h"
 #include "lib/engine/checkpoint/lock.h"
 

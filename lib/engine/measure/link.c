@@ -87,7 +87,7 @@ static sluice_status claim_stretch(lab *l)
 
 /* ---- All of it ---- */
 
-/* As slc_lines_warm_up, for compute and updates too. */
+/* Warms up what slc_lines_warm_up does, and compute and updates too. */
 static sluice_status warm_up(lab *l)
 {
     slc_train updates = {.kind = SLC_TRAIN_UPDATES, .count = 1, .alone = true};

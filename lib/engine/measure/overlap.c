@@ -152,7 +152,7 @@ static sluice_status run_beside(lab *l, slc_train *train, double *done)
     return status;
 }
 
-/* Only the second half of each train counts. */
+/* Takes one sample of compute beside a train and of each alone. Only the second half of each train counts. */
 static sluice_status overlap_once(lab *l, slc_train *train, slc_overlap_sample *sample)
 {
     double one_s = 0, steady_s, done = 0;

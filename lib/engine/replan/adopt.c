@@ -62,7 +62,7 @@ static sluice_status move_in_place(sluice_runtime *rt, const slc_transition *tra
     return status ? status : released;
 }
 
-/* Only for the time of copying there are two arenas. */
+/* Moves everything to a larger arena. There are two arenas only while it copies. */
 static sluice_status move_to_larger(sluice_runtime *rt, slc_transition *transition)
 {
     sluice_status status = slc_moves_copy(&rt->compute, transition->larger.base, rt->memory.base, transition->moves,

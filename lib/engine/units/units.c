@@ -188,7 +188,7 @@ void slc_units_destroy(sluice_runtime *rt)
     rt->job.unit_count = 0;
 }
 
-/* These follow from the units. */
+/* Sets the type on the wire and the bytes of scratch, which follow from the units. */
 static void set_wire_and_scratch(sluice_runtime *rt)
 {
     slc_job *job = &rt->job;

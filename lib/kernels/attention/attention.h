@@ -93,7 +93,7 @@ void slc_attention_backward_ref(const slc_attention_backward_args *args);
 /* Returns the row of BEiT's table for this query and key. */
 uint64_t slc_attention_relative_row(const slc_attention_shape *shape, uint64_t query, uint64_t key);
 
-/* These get strides that are never 0. An item is one head of one sequence. */
+/* These forms get strides that are never 0. An item is one head of one sequence. */
 SLC_ISA_DECLARE(slc_attention_forward_range);  /* over ranges of items */
 SLC_ISA_DECLARE(slc_attention_backward_range); /* over ranges of items; leaves drelative's sums in the workspace */
 SLC_DEVICE_DECLARE(slc_attention_forward);     /* needs no workspace */

@@ -345,7 +345,7 @@ static void naive_softmax_backward(const slc_attention_shape *s, const float *p,
     }
 }
 
-/* Only for one sequence, one head, no bias. */
+/* Solves a problem of one sequence, one head and no bias. */
 static void problem_solve_naively(problem *p)
 {
     const slc_attention_shape *s = &p->shape;

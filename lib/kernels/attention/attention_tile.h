@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* As many sums as registers can hold: 8 x 2 of 32 registers, or 4 x 1 (pairs of registers) of 16. */
+/* A tile has as many sums as registers can hold: 8 x 2 of 32 registers, or 4 x 1 (pairs of registers) of 16. */
 #if defined(__AVX512F__)
 enum { TILE_ROWS = 8, TILE_LANES = 2 };
 #else

@@ -5,7 +5,8 @@
 #include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
 
-/* As slc_copy, which it is on a GPU. Any alignment; the ranges do not overlap. Errors: those of slc_copy. */
+/* Copies as slc_copy does, and on a GPU by slc_copy. Any alignment; the ranges do not overlap. Errors: those of
+ * slc_copy. */
 sluice_status slc_copy_past_cache(sluice_stream *stream, void *dst, const void *src, uint64_t bytes);
 
 /* ---- Forms ---- */

@@ -12,8 +12,8 @@ extern "C" {
 /* Bytes of workspace, the same for every shape. */
 uint64_t slc_gemm_cuda_bytes(void);
 
-/* As slc_gemm, with a shape and operands that were checked. Errors: UNSUPPORTED (accumulation with a residual, or
- * no cublasLt), SYSTEM. */
+/* Does what slc_gemm does on a GPU, with a shape and operands that were checked. Errors: UNSUPPORTED (accumulation with
+ * a residual, or no cublasLt), SYSTEM. */
 sluice_status slc_gemm_cuda(sluice_stream *stream, const slc_gemm_shape *shape, const slc_gemm_operands *operands,
                             void *workspace);
 

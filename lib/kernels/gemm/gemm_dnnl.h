@@ -26,7 +26,7 @@ uint64_t slc_gemm_primitive_scratch_bytes(const slc_gemm_primitive *primitive);
 sluice_status slc_gemm_primitive_run(const slc_gemm_primitive *primitive, const slc_gemm_operands *operands,
                                      void *scratch);
 
-/* These two are for primitives with packed_b. */
+/* These two functions are for primitives with packed_b. */
 uint64_t slc_gemm_primitive_packed_bytes(const slc_gemm_primitive *primitive);
 sluice_status slc_gemm_primitive_pack(const slc_gemm_primitive *primitive, const sluice_stream *stream, const void *b,
                                       void *packed);

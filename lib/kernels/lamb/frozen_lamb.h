@@ -34,7 +34,7 @@ typedef struct {
     int64_t *move, *update, *ratio;
 } slc_frozen_lamb_sums;
 
-/* These two form m = b1 m_last + (1-b1) (gradient_factor gradient). */
+/* slc_frozen_lamb_measure and slc_frozen_lamb_update form m = b1 m_last + (1-b1) (gradient_factor gradient). */
 sluice_status slc_frozen_lamb_measure(sluice_stream *stream, const slc_frozen_lamb_settings *settings,
                                       sluice_dtype gradient_dtype, const void *gradient,
                                       const slc_frozen_lamb_range *range, const slc_frozen_lamb_sums *sums);
@@ -64,7 +64,7 @@ typedef struct {
     const double *coefficient; /* of `update` and `move` */
 } slc_frozen_lamb_tensor;
 
-/* These do so for many, on a GPU by one launch for many. Their gradients have one type. */
+/* These functions do the same for many tensors or ranges, on a GPU by few launches. All gradients have one type. */
 sluice_status slc_frozen_lamb_measure_many(sluice_stream *stream, uint32_t count,
                                            const slc_frozen_lamb_tensor *tensors);
 sluice_status slc_frozen_lamb_update_many(sluice_stream *stream, uint32_t count, const slc_frozen_lamb_tensor *tensors);

@@ -96,7 +96,7 @@ static __device__ __forceinline__ void add_grain(gpu_bins *bins, bool any, const
     if (threadIdx.x % 4 == 0) gpu_bins_add(bins, four);
 }
 
-/* Only copies the fresh variance. */
+/* Copies the fresh variance, and changes nothing else. */
 static __device__ void begin_fresh(const lamb_pass &p, const gpu_place &place)
 {
     const slc_frozen_lamb_range &r = p.a.range;

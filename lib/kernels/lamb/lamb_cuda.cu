@@ -1,6 +1,6 @@
-/* As AdamW on the GPU: a launch takes as many ranges as fit the arguments of a kernel. In the first phase a thread
- * forms the sums of a grain in the host's tree; in the second it updates eight elements. The operations are those of
- * lamb_cpu.c, in their order. */
+/* LAMB on the GPU. As with AdamW, a launch takes as many ranges as fit the arguments of a kernel. In the first phase a
+ * thread forms the sums of a grain in the host's tree; in the second it updates eight elements. The operations are
+ * those of lamb_cpu.c, in their order. */
 #include "lib/kernels/lamb/lamb_cpu.h"
 
 #include "lib/kernels/adamw/adamw_cuda.cuh"

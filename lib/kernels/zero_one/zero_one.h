@@ -58,7 +58,7 @@ typedef struct {
     double momentum_factor, value_factor; /* of `exchanged` */
 } slc_zero_one_tensor;
 
-/* These do so for many tensors, on a GPU by one launch for many. Their gradients have one type. */
+/* These functions do the same for many tensors, on a GPU by few launches. All gradients have one type. */
 sluice_status slc_zero_one_gradient_many(sluice_stream *stream, uint32_t count, const slc_zero_one_tensor *tensors);
 sluice_status slc_zero_one_local_many(sluice_stream *stream, uint32_t count, const slc_zero_one_tensor *tensors);
 sluice_status slc_zero_one_exchanged_many(sluice_stream *stream, uint32_t count, const slc_zero_one_tensor *tensors);

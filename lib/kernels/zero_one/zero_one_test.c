@@ -64,7 +64,7 @@ static slc_compress_shape shape_of(const update_case *c)
     return (slc_compress_shape){c->count, c->scale_elements, c->ranks};
 }
 
-/* As in a group, packets of other tensors lie between. */
+/* Packets lie apart, as in a group, where those of other tensors lie between them. */
 static uint64_t stride_of(const slc_compress_shape *shape)
 {
     return (slc_compress_packet_bytes(shape) + 3) / 4 * 4 + shape->count % 5 * 4;

@@ -228,7 +228,7 @@ static sluice_status attend(slc_layer_run *run)
     return slc_attention_forward(run->m->stream, &args);
 }
 
-/* Only the new tokens' queries are answered; their keys and values go into the cache. */
+/* Computes attention for the queries of the new tokens alone; their keys and values go into the cache. */
 static sluice_status attend_with_cache(slc_layer_run *run)
 {
     slc_layer_run_next(run);

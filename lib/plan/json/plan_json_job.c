@@ -34,7 +34,7 @@ static json_t *uses_of(const slc_unit *unit)
     return uses;
 }
 
-/* Only in the compressed phase; in the others nothing is exchanged. */
+/* Writes the sizes of a unit's exchange, which there is only in the compressed phase. */
 static json_t *exchange_of(const slc_exchange_sizes *sizes)
 {
     return json_pack("[I, I, I, I, I]", (json_int_t)sizes->worker, (json_int_t)sizes->server,

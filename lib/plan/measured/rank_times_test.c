@@ -1,4 +1,4 @@
-/* Whose times stand for all ranks', on tables whose answer is known. */
+/* The right rank's times must stand for all ranks', on tables whose answer is known. */
 #include "lib/plan/measured/rank_times.h"
 
 #include <math.h>

@@ -90,7 +90,7 @@ static inline slc_lane slc_lane_of(const slc_item *item)
     return slc_on_compute_lane(item) ? SLC_LANE_COMPUTE : SLC_LANE_COMMUNICATION;
 }
 
-/* Also of a message on a channel that the stage does not have, which is a fault of its own. */
+/* Returns an item's lane, also for a message on a channel that the stage does not have, which is a fault of its own. */
 static inline slc_lane slc_validate_lane(const slc_validation *j, uint32_t item)
 {
     const slc_item *i = &j->program->items[item];
