@@ -197,7 +197,7 @@ typedef struct ncclLLA2AHandle {
       (int blocks, int slots, ncclLLA2AHandle_t *out, ncclDevResourceRequirements_t *requirements),                    \
       (blocks, slots, out, requirements))
 
-/* Those that ask a communicator, `comm`, or make something known to it. */
+/* The functions that ask a communicator, `comm`, or make something known to it. */
 #define SLC_NCCL_OF_COMM(X)                                                                                            \
     X(slc_nccl_text, GetLastError, (ncclComm_t comm), (comm))                                                          \
     X(ncclResult_t, CommCount, (const ncclComm_t comm, int *count), (comm, count))                                     \
@@ -223,7 +223,7 @@ typedef struct ncclLLA2AHandle {
        ncclDevResourceRequirements_t *requirements),                                                                   \
       (comm, team, barriers, out, requirements))
 
-/* Those that make communicators and end them. */
+/* The functions that make communicators and end them. */
 #define SLC_NCCL_LIFETIME(X)                                                                                           \
     X(ncclResult_t, CommInitRank, (ncclComm_t * comm, int nranks, ncclUniqueId id, int rank),                          \
       (comm, nranks, id, rank))                                                                                        \
@@ -247,7 +247,7 @@ typedef struct ncclLLA2AHandle {
 
 #define SLC_NCCL_BUFFERS const void *send, void *receive, size_t count, ncclDataType_t type
 #define SLC_NCCL_WHERE ncclComm_t comm, cudaStream_t stream
-/* Those that move data. */
+/* The functions that move data. */
 #define SLC_NCCL_OPERATIONS(X)                                                                                         \
     X(ncclResult_t, AllReduce, (SLC_NCCL_BUFFERS, ncclRedOp_t op, SLC_NCCL_WHERE),                                     \
       (send, receive, count, type, op, comm, stream))                                                                  \

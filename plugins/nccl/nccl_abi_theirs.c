@@ -5,7 +5,8 @@
 #include <stdint.h>
 
 #include <nccl.h>
-/* These parts of the device interface are C; those about the network are C++ and would come with gin.h. */
+/* The parts of the device interface that are included here are C; those about the network are C++ and would come with
+ * gin.h. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpragmas"
 #define _NCCL_DEVICE_GIN_SESSION_H_

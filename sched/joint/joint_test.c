@@ -234,7 +234,8 @@ static void write_down(two_lanes *lanes, const slc_job *job, const slc_times *ti
     }
 }
 
-/* Also, no plan may be faster than the model's bound: for all jobs with split parameters, and some others. */
+/* Answers of the model must be legal, and no plan may be faster than the model's bound: for all jobs with split
+ * parameters, and some others. */
 static void answers_are_legal_and_bounds_are_bounds(void **state)
 {
     (void)state;

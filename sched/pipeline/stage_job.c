@@ -604,7 +604,7 @@ sluice_status slc_stage_order(const slc_stage_job *stage, slc_order *order)
     return order->failed ? slc_error(SLUICE_ERR_MEMORY, "order of stage %u", stage->stage) : SLUICE_OK;
 }
 
-/* Its evaluation is that of a job without a pipeline; operations overlap with slots. */
+/* A stage's evaluation is ordered as that of a job without a pipeline; operations overlap with slots. */
 static const slc_scheduler stage_scheduler = {.name = "stage", .evaluate = slc_evaluate_one_ahead};
 
 static slc_scheduling scheduling_of(const slc_stage_job *stage)

@@ -42,7 +42,7 @@ static void add_name(const slc_scheduler *scheduler)
     assert(used < sizeof names);
 }
 
-/* Those that choose strategies too come first: the first one is the default. */
+/* The schedulers that choose strategies too come first: the first one is the default. */
 static void join_names(void)
 {
     if (slc_slot_model_solver()) add_name(&slc_scheduler_ilp);

@@ -68,7 +68,7 @@ static held held_at(const slc_plan *plan, const slc_item_times *items, double st
     return now;
 }
 
-/* As slc_simulate, by slc_simulate_held. */
+/* Returns the bytes in use at a time, added up from what slc_simulate_held says. */
 static uint64_t bytes_held(const slc_plan *plan, const slc_item_times *items, double step_s, double at_s)
 {
     uint32_t *copies = calloc((size_t)plan->train.claim_count + 1, sizeof *copies);

@@ -10,8 +10,8 @@
 sluice_status slc_simulate(const slc_job *job, const slc_times *times, const slc_plan *plan,
                            const slc_simulation *options, slc_forecast *out);
 
-/* Also tells when each item of the last simulated pass starts and ends, in seconds from the start of the first item
- * that this pass computes (late items, and those that the lane ran ahead, may be negative or beyond step_s). `items`
- * has room for plan->train.item_count. */
+/* Simulates as slc_simulate does, and tells when each item of the last simulated pass starts and ends, in seconds from
+ * the start of the first item that this pass computes (late items, and those that the lane ran ahead, may be negative
+ * or beyond step_s). `items` has room for plan->train.item_count. */
 sluice_status slc_simulate_items(const slc_job *job, const slc_times *times, const slc_plan *plan,
                                  const slc_simulation *options, slc_forecast *out, slc_item_times *items);

@@ -67,7 +67,7 @@ static void gpt2_xl(slc_layer_table *table)
     head(table, 2 * d, d, 50257);
 }
 
-/* As many blocks of an encoder as of a decoder, each of which reads what the encoder gives. */
+/* Adds `blocks` blocks of an encoder, and as many of a decoder, each of which reads what the encoder gives. */
 static void encoder_and_decoder(slc_layer_table *table, int blocks, const block_shape *encoder)
 {
     block_shape decoder = *encoder;

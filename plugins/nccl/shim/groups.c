@@ -10,7 +10,7 @@
 
 /* ---- Communicators ---- */
 
-/* It may have ended meanwhile, which stays. */
+/* Gives a communicator's row its state after creation, unless the communicator has ended meanwhile. */
 static void leave_creating(slc_shim_comm *made, uint32_t state)
 {
     uint32_t creating = SLC_RECORD_ROW_CREATING;

@@ -198,7 +198,7 @@ sluice_status nccl_health(void *argument)
     nccl_transport *self = argument;
     if (atomic_load(&self->aborted))
         return nccl_refuse(self, SLUICE_ERR_INTERRUPTED, "health: the collectives were aborted");
-    /* Whoever makes the communicator, or holds the lock, finds out. */
+    /* The thread that makes the communicator, or that holds the lock, finds out itself. */
     if (!atomic_load(&self->stream) || pthread_mutex_trylock(&self->lock)) return SLUICE_OK;
     ncclResult_t state = atomic_load(&self->comm) ? ask_state(self) : ncclSuccess;
     nccl_leave(self);

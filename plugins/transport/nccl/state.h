@@ -41,8 +41,8 @@ typedef struct {
     sluice_status refused; /* by a call of the group that is open */
     char refusal[200];
 
-    /* Whoever holds the lock calls NCCL, which takes no time, as the communicator does not block. An abort does not
-     * wait for it: it raises `aborted`, and who holds the lock carries it out. */
+    /* A thread holds the lock while it calls NCCL, which takes no time, as the communicator does not block. An abort
+     * does not wait for the lock: it raises `aborted`, and the thread that holds the lock carries it out. */
     pthread_mutex_t lock;
     _Atomic(ncclComm_t) comm; /* NULL: none was made, or it is over */
     _Atomic bool aborted;

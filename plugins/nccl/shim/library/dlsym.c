@@ -57,8 +57,7 @@ static void *dlsym_of_nccl(void *handle, const char *name)
     return own;
 }
 
-/* As the loader answers where the shim is not there. RTLD_NEXT is after whoever calls, so the call must not be a jump.
- */
+/* Answers as the loader would without the shim. RTLD_NEXT is relative to the caller, so the call must not be a jump. */
 static void *dlsym_behind_shim(void *handle, const char *name)
 {
     (void)handle;

@@ -15,5 +15,5 @@ typedef struct {
 /* Reads the settings; a process does so once, before it has communicators, and again after a fork. */
 const slc_shim_transforms_settings *slc_shim_transforms_read(void);
 
-/* As they were read. */
+/* Returns the settings as they were last read. */
 const slc_shim_transforms_settings *slc_shim_transforms_asked(void);
