@@ -201,7 +201,7 @@ static void who_evaluates_alone_is_told(void **state)
 
 /* ---- Programs that were built with other headers ---- */
 
-/* As an older program has them: the same begin, and no more. */
+/* An older program's structs have the same beginning as ours, and no more. */
 typedef struct {
     size_t struct_size;
     const char *name;

@@ -154,7 +154,7 @@ resident_kib() {
     sed -n 's/^VmRSS:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$process/status"
 }
 
-# So many steps take no memory, and the table grows while they run.
+# A run of a billion steps takes no more memory than a short one, and its table grows while it runs.
 a_billion_steps() {
     begin "$work/out" "$work/err" "$sluice" train "${common[@]}" --steps 1000000000 --eval-batches 0 \
         --csv "$work/grows.csv" --json "$work/grows.json"

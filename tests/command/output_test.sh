@@ -219,7 +219,7 @@ has_begun() {
     grep -q '^step ' out || ended
 }
 
-# It stops the run as SIGTERM does, and what was done is saved; under nohup it is nothing.
+# A closed terminal (SIGHUP) stops the run as SIGTERM does, and what was done is saved; under nohup it changes nothing.
 hang_up() {
     has train || return
     local ignored

@@ -65,7 +65,8 @@ columns() {
         "$(awk '$1 ~ /^[0-9]/ && $9 > 0 && $9 <= $5 && $9 <= $10' "$work/out" | wc -l)"
 }
 
-# As in nccl-tests: types, then sums, then sizes; a size of 0; several checks; each printed size is measured once.
+# `sluice perf` takes the flags of nccl-tests as nccl-tests does: types, then sums, then sizes; a size of 0; several
+# checks; each printed size is measured once.
 nccl_flags() {
     perf --ranks 2 -b 0 -e 2K -f 8 -d all -o all -c 3
     check '-d all -o all' 0 $code

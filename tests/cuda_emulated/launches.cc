@@ -80,7 +80,7 @@ const char *cudaGetErrorString(cudaError_t error)
 
 /* ---- Copies ---- */
 
-/* Whether it is device memory; stops unless it is that or pinned. */
+/* True if the bytes are one piece of device memory, false if they are pinned; any other memory stops the program. */
 static bool on_device(const void *at, size_t bytes, const char *what)
 {
     const emulated_kind kind = emulated_find(at, bytes, NULL, NULL);

@@ -85,7 +85,7 @@ void emulated_fail(uint64_t operation, int error)
     failing_operation = operation;
 }
 
-/* Whether the next operation, which begins now, must not be done. */
+/* True if the operation that begins now must not be done, because it or an earlier one fails. */
 static bool operation_fails()
 {
     uint64_t left = failing_operation.load();

@@ -365,7 +365,7 @@ int main(void)
     slc_device_close(device);
     const struct CMUnitTest tests[] = {cmocka_unit_test(gpt2), cmocka_unit_test(bert),
                                        cmocka_unit_test(beit_with_masked_patches), cmocka_unit_test(bf16),
-                                       /* These run the streams and kernels of those above again. */
+                                       /* The tests from here on run the streams and kernels of those above again. */
                                        cmocka_unit_test(bert_with_classes), cmocka_unit_test(vit),
                                        cmocka_unit_test(beit), cmocka_unit_test(other_optimizers)};
     if (sanitizer == THREAD) {

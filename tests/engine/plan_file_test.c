@@ -180,7 +180,7 @@ static int run_kept(int rank, int size, void *context)
     RANK_CHECK(!strcmp(kept, text));
     free(text);
     free(profile);
-    /* It serves like any other: the program may ask for another one. */
+    /* A plan from a file serves like any other: the program may ask for another one after it. */
     RANK_CHECK(!sluice_runtime_replan(m.rt, "dp", "serial", 0) && !sluice_runtime_plan(m.rt, &plan));
     RANK_CHECK(plan.number == 2 && !strcmp(sluice_layer_strategy_name(m.layers[0]), "dp"));
     if (make_step(&m, rank, &step)) return 1;

@@ -33,7 +33,7 @@ static void *share(size_t bytes)
 
 static void check_trials(uint32_t few, trial (*draw_trial)(uint64_t seed))
 {
-    /* Not every trial finds the memory that other units take on their way. */
+    /* Some trials lack the memory that changing to other units takes, so a check needs several trials. */
     const uint32_t rounds = asked.many ? asked.many : (uint32_t)slc_most(test_rounds(few), LEAST_TRIALS);
     uint32_t *regroups = share(sizeof *regroups);
     for (uint64_t seed = 1; seed <= rounds; seed++) {

@@ -73,7 +73,7 @@ configure "$source" given -DSLUICE_TESTS=OFF '-DCMAKE_C_FLAGS_RELEASE=-O2 -DNDEB
 compiled_with given '-O2 -DNDEBUG'
 configure "$source" given
 compiled_with given '-O2 -DNDEBUG'
-# As a tree that was configured before flags were obeyed: its cache has CMake's own.
+# A tree may have been configured before flags were obeyed: its cache then has CMake's own flags.
 sed -i '/^SLUICE_FLAGS_OBEYED/d' "$work/given/CMakeCache.txt"
 configure "$source" given
 compiled_with given '-O3 -g'

@@ -42,14 +42,14 @@ LONG = re.compile(r"SLUICE_TEST_S|\bscale\.h|_rounds\(")
 PRESET = "emulated" if platform.machine() in ("x86_64", "AMD64") else "release"
 SLOTS = 2
 
-# Processes that leave by _exit have run lines too.
+# The lines that a process has run count even if it leaves by _exit.
 LEAVING = """
 #include <sys/syscall.h>
 #include <unistd.h>
 void __gcov_dump(void);
 void _exit(int code) { __gcov_dump(); for (;;) syscall(SYS_exit_group, code); }
 """
-# Only the files of drawn lines count, so that all other objects are those of any build.
+# Coverage is built into the files of drawn lines alone, so that all other objects are those of any build.
 COVERED = """
 cmake_language(DEFER CALL slc_cover)
 function(slc_cover)

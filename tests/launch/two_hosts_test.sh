@@ -116,13 +116,13 @@ if [ "$table" = all ]; then
     learns_late 'rank 1 learns the name after 2 s' $b 2
 fi
 
-# A name that is not there yet is waited for.
+# A rank waits for a name that does not resolve yet.
 learns_late 'the name comes later' $b 1
 
 add_bridges
 join 'each host has a bridge of one address' 10.99.0.1
 
-# Whoever gives up says what was tried, and what the answer was.
+# A rank that gives up says what was tried, and what the answer was.
 name_hosts "$known" '127.0.0.1 localhost\n'
 pids=()
 start_rank 0 $a first 2

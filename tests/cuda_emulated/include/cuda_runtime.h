@@ -96,7 +96,7 @@ extern __thread emulated_fiber *emulated_thread __attribute__((tls_model("initia
 extern __thread emulated_place emulated_where __attribute__((tls_model("initial-exec")));
 #define threadIdx (emulated_thread->thread)
 #define blockIdx (emulated_where.index)
-/* These two are objects, because the struct of a launch has members of their names. */
+/* gridDim and blockDim are objects, because the struct of a launch has members of their names. */
 template <uint3 emulated_place::*OF, unsigned uint3::*AXIS> struct emulated_extent {
     __forceinline__ operator unsigned() const
     {

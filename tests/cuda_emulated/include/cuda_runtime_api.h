@@ -57,7 +57,7 @@ typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
 typedef void (*cudaHostFn_t)(void *argument);
 
-/* Those members of the toolkit's structs that we read. */
+/* This struct has the members of the toolkit's that we read. */
 struct cudaDeviceProp {
     char name[256];
     size_t totalGlobalMem;
@@ -107,7 +107,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end);
 
 cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value);
-/* These two tell what nvcc made of a kernel; in emulation they return cudaErrorNotSupported. */
+/* These two functions tell what nvcc made of a kernel; in emulation they return cudaErrorNotSupported. */
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel);
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *kernel, int threads, size_t shared);
 

@@ -135,7 +135,7 @@ static void shrink_and_use(place *p, const ncclComm_t *world)
     destroy(rest, 2);
 }
 
-/* Who they are, as the record says it. */
+/* The record must know all communicators and their ranks. */
 static void check_record(void)
 {
     slc_own_record record;

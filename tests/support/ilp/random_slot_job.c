@@ -20,7 +20,7 @@ static sluice_dtype slot_dtype(const slot_dice *dice, uint64_t which)
     return slc_random_below(dice->seed, 12, which, 2) ? SLUICE_BF16 : SLUICE_FP32;
 }
 
-/* Also drawn apart: half of the jobs that may be in a compressed phase are. */
+/* Draws the compressed phase, apart from everything else: half of the jobs that may be in one are. */
 static void slot_compressed_draw(slot_job *t, const slot_dice *dice)
 {
     slc_job *job = &t->job;
@@ -82,8 +82,8 @@ static void slot_layer_draw(slot_job *t, slot_dice *dice, uint32_t l)
     t->workspaces[job->workspace_count++] = (slc_workspace_life){"v", slot_below(dice, 9000), backward};
 }
 
-/* Also drawn apart: in two of three jobs (in one of six with onebit) the last unit is split, into a unit with one or
- * two uses and the rows that an earlier layer, mostly the first, looks up. */
+/* Draws split units, apart from everything else: in two of three jobs (in one of six with onebit) the last unit is
+ * split, into a unit with one or two uses and the rows that an earlier layer, mostly the first, looks up. */
 static void slot_split_draw(slot_job *t, const slot_dice *dice)
 {
     slc_job *job = &t->job;
@@ -121,8 +121,9 @@ static void slot_split_draw(slot_job *t, const slot_dice *dice)
     if (draw / 2 % 2) t->times.update_compute_s_per_element = 1e-11 * (double)(draw % 499);
 }
 
-/* Also drawn apart: in a third of the jobs activations are kept for some layers of an evaluation pass, and those that
- * training may recompute are large, so that evaluation may need more than training. */
+/* Draws the evaluation pass, apart from everything else: in a third of the jobs activations are kept for some layers of
+ * an evaluation pass, and those that training may recompute are large, so that evaluation may need more than training.
+ */
 static void slot_evaluation_draw(slot_job *t, const slot_dice *dice)
 {
     slc_job *job = &t->job;

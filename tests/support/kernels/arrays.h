@@ -60,7 +60,8 @@ void *test_typed(sluice_dtype dtype, uint64_t count, const float *from);
 
 void *test_uniform_typed(sluice_dtype dtype, uint64_t count, float low, float high, uint64_t seed);
 
-/* As test_uniform_typed, for millions of numbers: a drawn piece of odd length is repeated, which takes less long. */
+/* Gives what test_uniform_typed gives, for millions of numbers, in less time: a drawn piece of odd length is repeated.
+ */
 void *test_repeated_typed(sluice_dtype dtype, uint64_t count, float low, float high, uint64_t seed);
 
 void *test_copy_typed(sluice_dtype dtype, uint64_t count, const void *from);

@@ -73,8 +73,8 @@ cudaError_t hostcuda_find_allocation(const void *at, void **begin, size_t *bytes
 
 /* ---- Copies ---- */
 
-/* Whether a copy of this kind may have this end: a device's memory is asked for, or memory that is not known to lie
- * on the host. */
+/* True if the memory may be this end of a copy: if the copy's kind asks for a device's memory, all known memory may;
+ * else all but a device's. */
 static bool end_is_right(const void *at, size_t bytes, bool device_asked)
 {
     const emulated_kind kind = emulated_find(at, bytes, NULL, NULL);
@@ -95,7 +95,7 @@ static bool is_captured(cudaStream_t handle)
     return s && s->recorder;
 }
 
-/* As CUDA does: what is not pinned has been read, and has been written, when the call returns. */
+/* Copies as CUDA does: memory that is not pinned has been read, or written, when the call returns. */
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
     if (!bytes) return emulated_sticky();

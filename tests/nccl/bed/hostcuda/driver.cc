@@ -551,7 +551,7 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdev
     return driver_result(hostcuda_not_supported(name.c_str()));
 }
 
-/* As the real one: what an unknown address has not is zero. */
+/* Answers as the real driver does: attributes that an unknown address does not have are zero. */
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes, void **values, CUdeviceptr at)
 {
     for (unsigned i = 0; i < count; i++) {

@@ -155,7 +155,7 @@ static void several_streams(test_rank *r)
         CHECK(ncclAllReduce(a, b, COUNT, ncclFloat32, ncclSum, r->comm, r->stream) == ncclSuccess);
         CHECK(ncclAllReduce(b, a, COUNT, ncclFloat32, ncclMax, r->comm, other) == ncclSuccess);
         CHECK(ncclGroupEnd() == ncclSuccess);
-        /* Then one after the other, on streams that know nothing of each other. */
+        /* The next two run one after the other, on streams that know nothing of each other. */
         CHECK(ncclAllReduce(a, b, COUNT, ncclFloat32, ncclAvg, r->comm, other) == ncclSuccess);
         CHECK(ncclAllReduce(b, a, COUNT, ncclFloat32, ncclMin, r->comm, r->stream) == ncclSuccess);
     }

@@ -67,7 +67,7 @@ static bool all_reached(ncclComm_t parent, bool taken, uint32_t number)
     return true;
 }
 
-/* Its rank and size among those who gave the same colour, ordered by key and then by rank. */
+/* Finds this rank's new rank and size among those who gave the same colour, ordered by key and then by rank. */
 static void read_colours(hostnccl_job *job)
 {
     hostnccl_row *rows = job->parent->segment->rows;

@@ -98,7 +98,7 @@ int ncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank)
 }
 HOSTNCCL_EXPORT(ncclTeamRankToLsa);
 
-/* Their parameters do not matter: the caller cleans up what it passed. */
+/* The parameters of these functions do not matter: the caller cleans up what it passed. */
 #define LATER(name)                                                                                                    \
     __attribute__((visibility("default"))) ncclResult_t name(void);                                                    \
     __attribute__((visibility("default"))) ncclResult_t p##name(void);                                                 \

@@ -115,7 +115,7 @@ static double scalar_of(int rank)
     return rank % 2 ? 3 : 2;
 }
 
-/* Only averages are not of whole numbers, so only they depend on the order in which ranks are added. */
+/* The results of averages alone are no whole numbers, so they alone depend on the order in which ranks are added. */
 static bool order_shows(const call *c)
 {
     return c->op == ncclAvg && hostnccl_type_is_float(c->type);
