@@ -1,5 +1,5 @@
-/* Layers are joined in groups of equal length, but those at both ends of the model in small ones: there the fullest
- * moment is, and the border between two steps. sched/joint/deep_test.c covers this file. */
+/* Layers are joined in groups of equal length. Only the layers at both ends of the model are joined in small groups,
+ * because the fullest moment and the border between two steps lie there. sched/joint/deep_test.c covers this file. */
 #include "ilp/coarse.h"
 
 #include "lib/base/array.h"
@@ -27,7 +27,7 @@ static uint8_t recompute_of(const slc_slot_request *request, uint32_t layer)
     return request->recompute ? request->recompute[layer] : 0;
 }
 
-/* The layers of a group that begins with this one. */
+/* Returns how many layers the group has that begins with this layer. */
 static uint32_t group_length(uint32_t layer, uint32_t layers)
 {
     const uint32_t most = (layers + GROUPS - 1) / GROUPS, near = layer < layers - layer ? layer : layers - layer;
@@ -57,7 +57,7 @@ static uint32_t joined_slot(const slc_coarse *c, uint32_t slot)
     return slc_slot_is_forward(job, slot) ? slc_forward_slot(layer) : slc_backward_slot(&c->job, layer);
 }
 
-/* The first of the real slots that a joined one stands for, and how many they are. */
+/* Returns the first of the real slots that a joined slot stands for; *count becomes how many they are. */
 static uint32_t first_member(const slc_coarse *c, uint32_t slot, uint32_t *count)
 {
     uint32_t layer = slc_slot_layer(&c->job, slot), first = c->first_layer[layer], end = c->first_layer[layer + 1];
@@ -144,7 +144,8 @@ static void join_units(slc_coarse *c)
     }
 }
 
-/* Operations of joined units are fewer, so the latency of all that there really are is spread over the bytes. */
+/* Joined units have fewer operations than the real ones, so the latency of all real operations is spread over the
+ * bytes. */
 static void spread_latency(slc_coarse *c)
 {
     const slc_job *job = c->fine->job;
@@ -220,7 +221,8 @@ static void join_workspaces(slc_coarse *c, int64_t *inside)
     }
 }
 
-/* A joined unit is gathered as a whole in the program, its members one after the other in a plan. */
+/* Returns the bytes that the program needs and a plan does not: the program gathers a joined unit as a whole, a plan
+ * gathers its members one after the other. */
 static uint64_t room_for_joined(const slc_coarse *c)
 {
     uint64_t most = 0;
@@ -340,7 +342,7 @@ static bool add_part(refining *r, const slc_flow *flow, uint32_t unit, double fr
     return true;
 }
 
-/* Members are listed by their layers. */
+/* Lists the members of joined units, sorted by their layers. */
 static void list_members(refining *r)
 {
     const slc_coarse *c = r->coarse;
@@ -354,7 +356,7 @@ static void list_members(refining *r)
     }
 }
 
-/* A member among many moves as a whole, so that no latency is paid twice: with the flow that holds its middle. */
+/* Gives each of many members as a whole to the flow that holds its middle, so that no latency is paid twice. */
 static bool divide_among_many(refining *r, const slc_flow *flows, uint32_t count, const uint32_t *members,
                               uint32_t member_count)
 {
@@ -428,7 +430,7 @@ static int by_family(const void *a, const void *b)
     return by ? by : compare(x->position, y->position);
 }
 
-/* The real position for a joined one, of a part that is `share` of the way through it. */
+/* Returns the real position of a part of a joined flow that is `share` of the way through the joined position. */
 static uint32_t real_position(const slc_coarse *c, uint32_t position, double share)
 {
     const uint32_t cycle = slc_job_slots(&c->job), slot = position / 2 % cycle, pass = position / 2 / cycle;

@@ -168,7 +168,7 @@ static sluice_status add_time(const account *a, double *step_s)
         *step_s += time;
         if (link->sigma > link->kappa) room_s += fmax(time - taken, 0) / (link->sigma - link->kappa);
     }
-    /* The agreement takes the room that is left; only what finds none is exposed. */
+    /* The agreement takes the room that is left in slots; only the part that finds none is exposed. */
     *step_s -= (1 - link->kappa) * fmin(room_s, parts->agreement_s);
     free(load);
     return status;

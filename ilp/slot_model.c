@@ -51,7 +51,7 @@ static sluice_status begin(slc_slot_search *search)
 }
 
 /* Keeps the prices of room and memory in the relaxation: the reduced costs of their rows and columns at the upper end.
- * Prices from the program with the tie-breaking term do where the effort ends before that term is left out. */
+ * If the effort ends before the tie-breaking term is left out, prices from the program with that term have to do. */
 static void keep_prices(slc_slot_search *search)
 {
     const slc_slot_program *program = search->program;
@@ -174,8 +174,8 @@ static bool takes_order(const slc_flow_family *family, bool reduction, uint32_t 
            (family->kind == SLC_FLOW_WINDOW && !family->micro_batch && !family->window);
 }
 
-/* Non-zeros of a program with all positions, about: some of each column, and where a unit's reduction and gather may
- * both be, one in each row of their order from there on. */
+/* Estimates the non-zeros of a program with all positions: some in each column and, if a unit's reduction and gather
+ * may share positions, one in each row of their order from there on. */
 static double count_cells(const slc_slot_model_parts *p)
 {
     static const double CELLS = 5;
@@ -194,8 +194,8 @@ static double count_cells(const slc_slot_model_parts *p)
     return cells;
 }
 
-/* Would it take more than its share of the effort to write the program down? It is asked for bounds alone, which have
- * all positions of all micro-batches. */
+/* Would writing the program down take more than its share of the effort? Only requests for bounds are asked, whose
+ * programs have all positions of all micro-batches. */
 static bool is_too_large(const solving *s)
 {
     static const double SHARE = 0.25;
@@ -240,7 +240,7 @@ static sluice_status prove(solving *s, double begun_s)
     return status;
 }
 
-/* `own` counts if the caller does not. */
+/* Returns the effort of a request. The work is counted in `own` if the caller counts none. */
 static slc_effort effort_of(const slc_slot_request *request, slc_work *own)
 {
     slc_work *work = request->work ? request->work : own;

@@ -232,8 +232,8 @@ static void bounds_are_below_every_answer(void **state)
     }
 }
 
-/* Just below the gap that an answer without overlap has, rounding answers, within that gap; and branching answers only
- * where it finds something better than that. */
+/* If the wanted gap is just below that of the answer without overlap, rounding answers, and within the wanted gap.
+ * Branching answers only if it finds something better than rounding does. */
 static void rounding_is_used_and_branching_where_it_is_better(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The slot model in a build without its solver: it says so. Who plans asks slc_slot_model_solver first. */
+/* The slot model in a build without its solver: its functions say so. Code that plans asks slc_slot_model_solver first.
+ */
 #include "ilp/slot_model.h"
 
 #include "lib/base/status.h"

@@ -9,8 +9,9 @@ enum { DENSE = 6 }; /* offsets before the distances grow */
 /* All positions are offered up to this product of units and slots. */
 enum { FEW = 1500 };
 
-/* The end of its range that a family is drawn to. Gathers of values wait for their use; dp's gather of the gradient
- * frees the shard that its sum waits in. An exchange holds nothing either way, so it is drawn to be done early. */
+/* True if a family is drawn to the first end of its range, false if to the last. Gathers of values wait for their use;
+ * dp's gather of the gradient frees the shard that its sum waits in. An exchange holds nothing either way, so it is
+ * drawn to be done early. */
 static bool is_drawn_to_first(const slc_flow_family *family)
 {
     return family->kind == SLC_FLOW_REDUCE || family->kind == SLC_FLOW_EXCHANGE ||

@@ -72,13 +72,13 @@ uint32_t slc_unit_families(const slc_slot_model_parts *parts, uint32_t unit, slc
 /* Writes the positions for which a family has columns, ascending, and returns how many. `out` has room for 2 * slots +
  * 4. */
 uint32_t slc_flow_family_positions(const slc_slot_model_parts *parts, const slc_flow_family *family, uint32_t *out);
-/* Writes those of its positions that are gaps at the ends of its range, one or two, and returns how many. Whatever
- * memory costs, no other gap costs less than all of these. */
+/* Writes the gaps at the ends of a family's range, one or two, and returns how many. Whatever memory costs, no other
+ * gap costs less than all of these. */
 uint32_t slc_flow_family_end_gaps(const slc_slot_model_parts *parts, const slc_flow_family *family, uint32_t out[2]);
 /* Is a slot (counted over micro-batches and steps) a position for families whose range it lies in? It has to be long
  * enough for anything to be hidden in it. Only some such slots have columns unless every position is asked for. */
 bool slc_slot_is_offered(const slc_slot_model_parts *parts, uint32_t slot);
-/* The one of its positions, a gap, at which it holds least memory. */
+/* Returns the position of a family, a gap, at which it holds least memory. */
 uint32_t slc_flow_family_serial_position(const slc_slot_model_parts *parts, const slc_flow_family *family);
 
 /* Writes the bytes that a fraction of a family holds if it moves at a position, and returns the number of spans. */

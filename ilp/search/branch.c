@@ -1,4 +1,4 @@
-/* Branch and bound by GLPK, from the best answer so far. Without its feasibility pump, which has been seen to go in
+/* Branch and bound by GLPK, from the best answer so far. GLPK's feasibility pump is not used: it has been seen to go in
  * circles without end. ilp/slot_model_test.c covers this file. */
 #include "ilp/search/slot_search.h"
 

@@ -76,7 +76,7 @@ static int chosen_column(const slc_slot_search *search, uint32_t unit)
     return search->program->choice[unit * SLC_STRATEGIES + (uint32_t)search->best.strategies[unit]];
 }
 
-/* Everything is in gaps, where the busy column is as long as the longer lane. */
+/* Makes the busy column of the gaps basic: everything is in gaps, where it is as long as the longer lane. */
 static void make_busy_basic(const slc_slot_search *search)
 {
     const slc_slot_model_parts *p = search->parts;

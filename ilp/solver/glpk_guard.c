@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* On the caller's stack, so it keeps what was written before a jump. */
+/* A guard lies on the caller's stack, so it keeps what was written before a jump. */
 typedef struct {
     sluice_status (*run)(void *);
     void *context;

@@ -45,7 +45,7 @@ static void host_begin(host *h)
     glp_set_mat_row(h->lp, 1, 2, columns, values);
 }
 
-/* Its problem is whole, its hook hears what GLPK says, and its terminal is on. */
+/* Fails unless the host program's problem is whole, its hook hears what GLPK says, and its terminal is on. */
 static void host_is_well(host *h)
 {
     glp_smcp simplex;

@@ -117,8 +117,8 @@ static void search_row(pricing *p, double seconds, double bytes, uint32_t from, 
     p->cells += SLOT_CELLS * (end - from);
 }
 
-/* The cheapest of the slots in the range of a family that holds equally more in each half row that it moves later;
- * SLC_NONE: there is none. */
+/* Returns the cheapest slot in the range of a family whose memory grows by the same bytes with each half row that it
+ * moves later; SLC_NONE: there is none. */
 static uint32_t cheapest_slot(pricing *p, uint32_t family)
 {
     const slc_flow_family *s = &p->parts->families[family];
@@ -191,7 +191,8 @@ static double choose_strategy(pricing *p, uint32_t unit, uint32_t first, uint32_
     return least_s;
 }
 
-/* The memory that a layer frees which must recompute is counted in what is there in any case. */
+/* Chooses whether a layer recomputes, and returns what that costs. If it must recompute, the memory that it frees is
+ * counted with the fixed memory. */
 static double choose_recomputation(pricing *p, uint32_t layer)
 {
     const slc_slot_model_parts *parts = p->parts;
@@ -278,7 +279,7 @@ static double bound_of_prices(pricing *p)
 
 /* ---- Better prices ---- */
 
-/* A price of 0 does not fall. */
+/* Returns the slope of the bound in a price. A price of 0 cannot fall, so its slope is not below 0. */
 static double slope(double price, double exceeded)
 {
     return price > 0 || exceeded > 0 ? exceeded : 0;
