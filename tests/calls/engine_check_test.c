@@ -191,7 +191,7 @@ static int run_program(int rank, int size, void *context)
         status = train_step(&p);
     }
     if (check_found(e, status, status ? step : 0)) return 1;
-    /* A rank that left now would be the first that the others hear of it. */
+    /* If this rank left now, the others would hear of its leaving first, and not of the mistake. */
     if (e->status == SLUICE_ERR_ORDER || e->status == SLUICE_ERR_MISMATCH) (void)sluice_world_barrier(p.world);
     sluice_runtime_destroy(p.rt);
     sluice_world_destroy(p.world);

@@ -350,7 +350,7 @@ static void activations_come_by_array_and_handle(void **state)
 
 /* ---- A program that asks what comes next ---- */
 
-/* Runs the slot that it was told of, and adds to the gradients. */
+/* Runs the slot that the task names, and adds to the gradients. */
 static int run_task(program *p, const sluice_task *task)
 {
     sluice_task inside = SLUICE_INIT(sluice_task);

@@ -40,7 +40,7 @@ static int one_step(program *p)
     return 0;
 }
 
-/* The runtime goes on, and its end is the world's. */
+/* If a world is destroyed before its runtime, the runtime goes on, and its own end ends the world. */
 static int world_first(int rank, int size, void *context)
 {
     (void)rank, (void)size, (void)context;

@@ -80,7 +80,7 @@ static void weights_and_states_are_those_that_were_saved(void **state)
                            .worlds = {{4, "cuda", "fsdp"}, {2, "cpu", "sdp"}, {3, "cuda", i ? "dp" : "oss"}}});
 }
 
-/* In a process of its own, because a device may start threads. */
+/* Tries to open a GPU, in a process of its own, because a device may start threads. */
 static int opens_gpu(int rank, int size, void *context)
 {
     slc_device *device;

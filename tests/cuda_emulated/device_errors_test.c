@@ -106,7 +106,8 @@ static uint32_t chosen_gpu(void)
     return facts.number;
 }
 
-/* Whatever launcher it was, the one that sets its variables last; modulo the GPUs. */
+/* The local rank that a launcher says, modulo the number of GPUs, chooses the GPU. If several launchers have set their
+ * variables, the one in the row below counts that comes last. */
 static void the_local_rank_chooses_the_gpu(void **state)
 {
     (void)state;
@@ -146,7 +147,7 @@ static void wait_for_test(void *open)
     while (!atomic_load((atomic_int *)open)) usleep(100);
 }
 
-/* An error that was told is not the next launch's. */
+/* Asking for a time that is not there yet is an error, and the next launch must not be blamed for it. */
 static void a_time_that_is_not_there_blames_no_launch(void **state)
 {
     (void)state;

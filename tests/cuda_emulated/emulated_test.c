@@ -290,7 +290,7 @@ static void wait_for_test(void *open)
     while (!*(volatile _Atomic int *)open) usleep(100);
 }
 
-/* One that the program asks about before it is there is kept as the thread's last error. */
+/* cudaErrorNotReady, the answer about an event that is not there yet, is kept as the thread's last error. */
 static void not_ready_is_kept(void **state)
 {
     (void)state;
@@ -435,7 +435,7 @@ static void speed_is_printed(void **state)
     ok(cudaStreamDestroy(stream));
 }
 
-/* The last test of its process: nothing works after it. */
+/* This must be the last test of its process: nothing works after it. */
 static void errors_stay(void **state)
 {
     (void)state;

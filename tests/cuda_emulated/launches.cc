@@ -127,7 +127,8 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *, const void *, i
 }
 
 static emulated_lock counts_lock;
-/* By the place of a kernel's name, which stays: the thread sanitizer would see texts compared, but not the lock. */
+/* Counts are found by the address of a kernel's name, which stays: the thread sanitizer would see texts compared, but
+ * not the lock. */
 static std::map<const char *, uint64_t> &kernel_counts()
 {
     static std::map<const char *, uint64_t> *counts = new std::map<const char *, uint64_t>;

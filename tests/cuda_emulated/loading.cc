@@ -78,8 +78,8 @@ static bool is_new(int device, uint64_t kernel)
     _exit(EMULATED_EXIT_CODE);
 }
 
-/* Waits until a device's streams are empty. Nothing that moves for a while is a deadlock, where a collective is under
- * way; a stream may as well run a function of the host's that waits for the program, and then this waits too. */
+/* Waits until a device's streams are empty. If nothing moves for a while and a collective is under way, that is a
+ * deadlock. Without a collective it waits on: a stream may run a function of the host that waits for the program. */
 static void wait_for_streams(int device, const char *kernel)
 {
     const int most = (int)emulated_option("SLUICE_EMULATED_PATIENCE", PATIENCE_S) * LOOKS_A_SECOND;

@@ -252,8 +252,8 @@ static void wait_for_peer(void *came)
     while (!((std::atomic<bool> *)came)->load()) usleep(1000);
 }
 
-/* A stream runs a collective; a kernel that no one has launched before makes the host wait for it, and what the other
- * rank waits for comes after that. */
+/* Launches a kernel for the first time while a stream runs a collective. That makes the host wait for the collective,
+ * but the other rank waits for work that the host would give only afterwards. */
 static void load_beside_collective(cudaStream_t s, bool right)
 {
     static std::atomic<bool> came{false};

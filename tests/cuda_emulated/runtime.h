@@ -71,11 +71,11 @@ struct emulated_rules {
     size_t shared_bytes;                 /* of shared memory that a kernel may ask for */
 };
 extern const emulated_rules emulated_rules;
-/* A program does what this project's programs must not do, and what CUDA bears or answers with an error: the emulation
- * ends the process, tests/nccl/bed/hostcuda returns. */
+/* Called when a program does what this project's programs must not do, but CUDA bears or answers with an error: the
+ * emulation ends the process, tests/nccl/bed/hostcuda returns. */
 void emulated_forbidden(const char *why);
-/* Asked before a call that allocates, frees, or asks or waits for what streams have done: an error if a capture forbids
- * it, which it then invalidates. The emulation captures nothing. */
+/* Called before a call that allocates, frees, or asks or waits for what streams have done. Returns an error if a
+ * capture forbids such calls, and invalidates that capture. The emulation captures nothing. */
 cudaError_t emulated_unsafe_call();
 void emulated_stream_ends(); /* called by a stream's thread at its end */
 
@@ -109,7 +109,7 @@ struct emulated_allocation {
     int device; /* the current one when it was allocated */
 };
 cudaError_t emulated_allocate(void **out, size_t bytes, emulated_kind kind);
-/* Enters memory of the host that the program has; false: a part of it is known already. */
+/* Registers memory of the host that the program has; false: a part of it is known already. */
 bool emulated_register(void *at, size_t bytes);
 /* Forgets and frees an allocation of this kind, at once, without waiting for streams. */
 cudaError_t emulated_release(void *at, emulated_kind kind);

@@ -42,8 +42,8 @@ struct CUstream_st : std::enable_shared_from_this<CUstream_st> {
     std::atomic<const char *> collective{};      /* what it runs, while it waits for other ranks */
 };
 
-/* One record of an event. Whoever waits for it waits for this one, also where the event is recorded again, in another
- * stream that is faster. */
+/* One record of an event. A stream that waits for the event waits for this record, even if the event is recorded again,
+ * in another stream that is faster. */
 struct emulated_record {
     std::atomic<uint32_t> done{0};
     timespec when;

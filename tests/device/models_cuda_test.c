@@ -241,7 +241,8 @@ static void logits_agree(const outcome *gpu, const outcome *host)
 
 static const char *lacks_gpu; /* why there is none */
 
-/* Sanitizers see in few steps what they can see, and the emulated GPU takes long under them. */
+/* Under a sanitizer the tests take few steps: it sees in them what it can see, and the emulated GPU is slow under it.
+ */
 enum sanitizer { NONE, ADDRESS, THREAD };
 #if defined(__SANITIZE_THREAD__)
 static const enum sanitizer sanitizer = THREAD;

@@ -1,5 +1,5 @@
 /* A run whose steps leave the prediction measures and plans again. A rank that becomes slow brings that about; so does
- * any step where no difference is allowed. Weights stay equal to the bit. */
+ * any step if no difference is allowed. Weights stay equal to the bit. */
 #include "tests/support/draw.h"
 #include "tests/support/ranks.h"
 

@@ -1,5 +1,5 @@
 /* If every reduction, agreement, update and gather of a plan is late, a program hears of a step's verdict at the end of
- * the next step, or from whatever drains, and is told which step and layer it means. */
+ * the next step, or from any call that drains, and is told which step and layer the verdict is about. */
 #include "lib/engine/engine.h"
 #include "lib/plan/strategy_table.h"
 #include "sched/layout/make_plan.h"

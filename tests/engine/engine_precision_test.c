@@ -151,7 +151,7 @@ static void memory_and_bytes_are_as_counted(void **state)
 
 /* ---- Masters ---- */
 
-/* A number between two bf16 numbers, a little above one. */
+/* Returns a number between two bf16 numbers, a little above one. */
 static float fine(int i)
 {
     return 1.0f + (float)i * 0x1p-20f;

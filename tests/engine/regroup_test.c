@@ -111,7 +111,7 @@ static int train_quietly(int rank, int size, void *context)
         RANK_CHECK(!sluice_layer_add(rt, name, &layers[l]));
         RANK_CHECK(
             !sluice_param_add(layers[l], &SLUICE_INIT(sluice_param_desc, .name = "w", .count = ELEMENTS), &params[l]));
-        /* Between steps it holds nothing, so units can be collected there. */
+        /* This activation holds nothing between steps, so units can be collected in its memory. */
         RANK_CHECK(!sluice_activation_add(
             layers[l],
             &SLUICE_INIT(sluice_activation_desc, .name = "a", .bytes = 32 * ELEMENTS, .last = SLUICE_BACKWARD),

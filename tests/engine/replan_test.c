@@ -365,7 +365,7 @@ static void schedules_that_want_times_change_once(void **state)
 
 /* ---- The play-off ---- */
 
-/* The simulator puts every plan at the same time, so each is tried. */
+/* Predicts the same time for every plan, so that each of them is tried. */
 static sluice_status all_alike(void *context, const slc_job *job, const slc_plan_request *request,
                                slc_plan_answer *answer)
 {
@@ -374,7 +374,7 @@ static sluice_status all_alike(void *context, const slc_job *job, const slc_plan
     return status;
 }
 
-/* Plans other than the planner's own are put behind by more than the margin. */
+/* Predicts that all plans but the planner's own are slower by more than the margin. */
 static sluice_status others_far_behind(void *context, const slc_job *job, const slc_plan_request *request,
                                        slc_plan_answer *answer)
 {

@@ -98,7 +98,8 @@ static int destroy(model *m)
     return 0;
 }
 
-/* `computed`: how many of the LAYERS updates must be on the compute lane; values must be the same as on the other. */
+/* `computed` is how many of the LAYERS updates must be on the compute lane; values must be the same as on the other
+ * lane. */
 typedef struct {
     trial t;
     uint32_t computed;

@@ -53,7 +53,7 @@ static void assert_lines(int size, bool good)
     assert_true(good);
 }
 
-/* Ranks of this test end without a goodbye and hold whatever they have: that is no leak. */
+/* Tells the leak checker that what a rank holds is no leak: ranks of this test end without a goodbye. */
 static void hold_what_you_have(void)
 {
 #if defined(__SANITIZE_ADDRESS__)

@@ -18,7 +18,7 @@
 
 enum { LAYERS = 60, COUNT = 3000, VICTIM = 1, SIZE = 3 };
 
-/* Shared by all processes. */
+/* All processes share this memory. */
 static struct {
     pid_t victim;
     uint64_t died_ns;
@@ -35,7 +35,7 @@ static void *kill_later(void *argument)
     return NULL;
 }
 
-/* The planner of rank 0, while which works the victim dies. */
+/* Rank 0's planner: the victim dies while it works. */
 static sluice_status plan_while_it_dies(void *context, const slc_job *job, const slc_plan_request *request,
                                         slc_plan_answer *answer)
 {

@@ -37,7 +37,8 @@ def gpt2():
 
 
 def bert_inputs():
-    """Token 0 is padding: where it is looked up, torch.nn.Embedding gives its row no gradient. Once it is in plain sight."""
+    """Draws tokens. Token 0 is padding, for whose row torch.nn.Embedding gives no gradient; one sequence has it among
+    the tokens that count."""
     tokens = torch.randint(1, VOCABULARY, (BATCH, LENGTH))
     mask = torch.ones(BATCH, LENGTH, dtype=torch.int64)
     mask[1, 8:] = tokens[1, 8:] = 0

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Files of one target, whichever, call each other in no circle: `circles_check.py BUILD_DIR`.
+"""Checks that the files of any one target call each other in no circle: `circles_check.py BUILD_DIR`.
 
 The symbols of the object files say who calls whom: a file that needs a symbol, weakly too, depends on the file of the
 same target that defines it. Two functions that need each other belong in one file. `--self-test` checks that a circle
@@ -28,7 +28,8 @@ def objects(build):
 
 
 def sort_symbol(kind, name, defined, needed):
-    """By nm's letter: U, and w and v where it is weak, are needed; other small letters are a file's own."""
+    """Sorts a symbol by nm's letter: U, or w and v if it is weak, is one that the file needs; other small letters are
+    the file's own."""
     if kind in "Uwv":
         needed.add(name)
     elif kind.isupper() or kind in "iu":

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Whoever opens a file finds its test. NAME.c of lib, sched, ilp, plugins and bench has NAME_test.c beside it, or a
-sentence in its first comment: "TEST covers this file.", "TEST and TEST cover this file." A TEST that lies beside the
-file is named by its base name, another one by its path from the root. It is a *_test.c, *_test.sh, *_check.sh or a
-Python script of tests/. Tests and fuzzers themselves need none.
+"""Checks that a reader who opens a file finds its test. NAME.c of lib, sched, ilp, plugins and bench has NAME_test.c
+beside it, or a sentence in its first comment: "TEST covers this file.", "TEST and TEST cover this file." A TEST that
+lies beside the file is named by its base name, another one by its path from the root. It is a *_test.c, *_test.sh,
+*_check.sh or a Python script of tests/. Tests and fuzzers themselves need none.
 
 `tested_check.py [ROOT]` checks a tree; `--self-test` checks that a tree with planted faults is refused."""
 import os

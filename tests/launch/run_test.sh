@@ -13,7 +13,7 @@ launch -n 1 -- echo works
 check 'a command is run' '[0] works' "$(cat "$work/out")"
 [ $failed = 0 ] || exit 1 # the rest would wait for what never comes
 
-# A number of seconds that no other process of the machine sleeps, so that it marks a process of this test.
+# mark makes a number of seconds that no other process of the machine sleeps, so that it marks a process of this test.
 mark() { # WHOLE
     printf '%d.%05d%07d' "$1" $RANDOM $$
 }
@@ -252,13 +252,14 @@ closed_readers() {
     check 'exit code of SIGPIPE' 141 "${PIPESTATUS[0]}"
     check 'both ranks save' "$work/saved.0 $work/saved.1" "$(echo "$work"/saved*)"
     check 'it says why they stop' 1 "$(grep -c 'nobody reads the output any more: the ranks are told to stop' "$work/err")"
-    # One rank is quick to leave, the other takes longer than survivors of a failure have.
+    # Of two ranks that are asked to stop, one leaves at once, and the other takes longer than survivors of a failure
+    # have.
     rm -f "$work"/saved*
     timeout -k 10 100 "$sluice" run -n 2 -- bash -c 'if [ $RANK = 1 ]; then while :; do echo line; sleep 0.1; done; fi
         trap "sleep 5; touch $0/saved; exit 0" TERM; while :; do sleep 0.1; done' "$work" 2>"$work/err" </dev/null |
         head -n 1 >"$work/out"
     check 'one who saves has time' yes "$([ -e "$work/saved" ] && echo yes)"
-    # A rank has the signal that it would have without us.
+    # A rank's programs end by signals as they would without the launcher: SIGPIPE ends `yes`.
     launch -n 1 -- bash -c 'yes | head -n 1; echo ${PIPESTATUS[0]}'
     check 'SIGPIPE of a rank' '[0] y,[0] 141' "$(paste -sd, "$work/out")"
 }
@@ -285,7 +286,7 @@ ignored_child_signal() {
     check 'SIGCHLD was ignored: training' 0 $?
 }
 
-# As the first process of a container the launcher is the parent of all that others leave behind.
+# If the launcher is the first process of a container, it becomes the parent of all processes that others leave behind.
 first_process() {
     local user=()
     [ "$(id -u)" = 0 ] || user=(--user --map-root-user)

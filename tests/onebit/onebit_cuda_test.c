@@ -259,7 +259,7 @@ static void clipped_skipped_and_compat(void **state)
                            .replans = true});
 }
 
-/* In a process of its own, because a device may start threads. */
+/* Tries to open a GPU, in a process of its own, because a device may start threads. */
 static int opens_gpu(int rank, int size, void *context)
 {
     slc_device *device;

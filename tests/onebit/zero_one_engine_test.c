@@ -572,7 +572,8 @@ static void skipped_steps_are_made_again(void **state)
     passes(4, skip_steps, &t);
 }
 
-/* The bad gradient comes in a refresh, an exchange of gradients, an exchange of moves, and a local step. */
+/* A gradient that is not finite ends the run with an error that names its layer, be it in a refresh, an exchange of
+ * gradients, an exchange of moves, or a local step. */
 static int stop_at_once(int rank, int size, void *context)
 {
     static const uint64_t calls[] = {6, 7, 14, 25};

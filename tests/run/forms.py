@@ -139,7 +139,7 @@ def stressed(steps, plans):
 
 
 def form_of(name):
-    """The form that calls itself so."""
+    """Returns the form of this name."""
     word, _, rest = name.partition(" ")
     return {"test": usual, "quick": quick, "all": lambda: everything(rest), "pattern": lambda: named(rest),
             "stress": lambda: stressed(*map(int, rest.split()))}[word]()

@@ -265,7 +265,8 @@ class Run:
         self.leave(name, "ok" if ok else "FAILED", ended.cpu_s, begin)
 
     def count(self, stage, built, junit, seconds, code):
-        """Adds what became of the tests. Whether all is well: a ctest that did not come to its end is a failure too."""
+        """Adds what became of the tests. Returns whether all is well: a ctest that did not come to its end is a failure
+        too."""
         missing = list(built.tests)
         failing = []
         if os.path.exists(junit):
@@ -392,7 +393,7 @@ class Run:
 
 
 class Mistake(Exception):
-    """In what was asked for; its text says what to do."""
+    """A mistake in what was asked for; its text says what to do."""
 
 
 def tests_of(preset, options, select):

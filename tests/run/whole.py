@@ -123,7 +123,7 @@ def inputs():
 
 
 def unchanged(tests):
-    """Those of the tests whose inputs are listed and are what they were when all tests passed."""
+    """Returns those of the tests whose inputs are listed and are the same as when all tests passed."""
     differ = changed()
     if differ is None:
         return []

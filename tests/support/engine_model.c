@@ -37,7 +37,7 @@ static sluice_status update_fp32(const sluice_update *u, void *context)
     return engine_model_update(u, context);
 }
 
-/* With its own optimizer and, where the trial draws plans, a planner that draws them. */
+/* Creates the runtime with the model's own optimizer and, if the trial draws plans, a planner that draws them. */
 static int create(engine_model *w, sluice_world *world, sluice_config *config)
 {
     char drawn[32];

@@ -16,7 +16,7 @@ float engine_oracle_row_contribution(const known_param *k, int rank, uint64_t st
 /* The rows that a rank looks up in a micro-batch, a few of them again and again; returns how many. */
 uint32_t engine_oracle_rows(const known_param *k, int rank, uint64_t step, uint32_t m, uint32_t p, int32_t *rows);
 
-/* The settings of a step; those of the next one are other ones. */
+/* Returns the settings of a step, which differ from step to step. */
 sluice_step_options engine_oracle_options(const trial *t, uint64_t step);
 
 /* Fills k->gradient of every parameter with the step's reduced gradient. */

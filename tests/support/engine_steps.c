@@ -223,7 +223,7 @@ static uint64_t name_units(const engine_model *w)
     return hash;
 }
 
-/* From here on another plan runs, of any schedule and any strategies. */
+/* Changes to another plan, of any schedule and any strategies. */
 static int change_plan(engine_model *w, uint64_t step)
 {
     static const char *const schedules[] = {

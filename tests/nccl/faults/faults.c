@@ -110,7 +110,7 @@ static void wrong_order(trainer *t)
     all_reduce(t, t->world, at_fault(t) ? COUNT : COUNT / 4);
 }
 
-/* The others end meanwhile. */
+/* The rank at fault calls one operation more than the others, which end meanwhile. */
 static void call_too_many(trainer *t)
 {
     if (at_fault(t)) all_reduce(t, t->world, COUNT);

@@ -29,7 +29,7 @@ static void *capture_meanwhile(void *argument)
     return NULL;
 }
 
-/* All that the capture forbids the program itself comes before it or after it. */
+/* Uses a communicator. Calls that the capture forbids the program itself come before the capture or after it. */
 static void use_communicator(slc_rank *rank, cudaStream_t stream, int32_t *memory[SMALL])
 {
     ncclComm_t communicator;

@@ -74,8 +74,8 @@ static void *settle_one(void *comm)
     return NULL;
 }
 
-/* Two communicators of one group: the second is done with before the first is asked about. Threads ask that have called
- * nothing of CUDA's, two at a time. */
+/* Makes two communicators in one group, and uses and destroys the second before it asks about the first. The threads
+ * that ask have called nothing of CUDA's; two ask at a time. */
 static void end_one_first(place *p)
 {
     ncclComm_t comms[2];
@@ -113,8 +113,8 @@ static void split_and_use(place *p, const ncclComm_t *world)
     destroy(halves, DEVICES);
 }
 
-/* Devices 2 and 3 do not come to an operation that device 0 has called already. Devices 0 and 1 go on without them;
- * each names them in another order. */
+/* Devices 2 and 3 do not come to an operation that device 0 has called already. Devices 0 and 1 shrink the communicator
+ * to go on without them; each names the two in another order. */
 static void shrink_and_use(place *p, const ncclComm_t *world)
 {
     int without[2][2] = {{2, 3}, {3, 2}};

@@ -80,7 +80,7 @@ static void reduce_everywhere(place *p, ncclDataType_t dtype, ncclRedOp_t redop)
     }
 }
 
-/* A sum of what was multiplied by 2, which host memory or the device's memory says. */
+/* Sums numbers that an operator of the program multiplies by 2 first; the 2 lies in host memory or in the device's. */
 static void reduce_multiplied(place *p, ncclDataType_t dtype)
 {
     for (int on_device = 0; on_device < 2; on_device++) {

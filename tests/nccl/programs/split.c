@@ -29,7 +29,7 @@ static void check_members(slc_rank *rank, ncclComm_t communicator, int position,
     CUDA(cudaStreamDestroy(stream));
 }
 
-/* Even and odd ranks apart, in reversed order. */
+/* Splits even and odd ranks apart, in reversed order. */
 static void split_by_parity(slc_rank *rank, ncclComm_t world)
 {
     ncclComm_t half;
@@ -46,7 +46,7 @@ static void split_by_parity(slc_rank *rank, ncclComm_t world)
     NCCL(ncclCommDestroy(same));
 }
 
-/* The last rank stays out. */
+/* Splits so that the last rank belongs to no part. */
 static void split_without_last(slc_rank *rank, ncclComm_t world)
 {
     ncclComm_t most = (ncclComm_t)&most;

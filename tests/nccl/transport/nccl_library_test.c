@@ -210,7 +210,7 @@ static void a_world_that_cannot_be_made_is_told(void **state)
                  "here no launcher's local rank is set): ");
 }
 
-/* A file may say so, which NCCL reads. */
+/* The file nccl.conf, which NCCL reads, may make communicators block: such a one is refused. */
 static void a_communicator_that_blocks_is_refused(void **state)
 {
     (void)state;
@@ -286,7 +286,8 @@ static void failed_groups_are_told(void **state)
     assert_int_equal(counted->groups_ended, 2);
 }
 
-/* In order where that takes no longer than it may; else, and after a failure, by an abort. */
+/* Closing ends the communicator in order if that takes no longer than it may; else, and after a failure, by an abort.
+ */
 static void closing_ends_the_communicator_once(void **state)
 {
     (void)state;

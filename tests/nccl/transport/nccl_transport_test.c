@@ -273,7 +273,7 @@ static void wrong_calls_are_refused(void **state)
 
 /* ---- Launches that come late ---- */
 
-/* Rank 1 comes late, and NCCL launches late. Whatever is put behind the group after `launched` has said SLUICE_OK sees
+/* Rank 1 comes late, and NCCL launches late. Work that is put behind the group after `launched` has said SLUICE_OK sees
  * the sum. */
 static void behind_a_late_launch(rank_end *end)
 {

@@ -43,7 +43,7 @@ sluice_status end_open(rank_end *end, int rank, int size, const char *library);
 void ends_open(rank_end *ends, int size);
 void ends_close(rank_end *ends, int size);
 
-/* On the calling thread's device, a stream of its own: makes it and attaches it; lets go of it and ends it. */
+/* end_attach makes a stream on the calling thread's device and attaches it; end_detach lets go of it and ends it. */
 void end_attach(rank_end *end);
 void end_detach(rank_end *end);
 

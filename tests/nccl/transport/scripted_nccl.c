@@ -1,7 +1,7 @@
-/* A library that stands for NCCL and says what the environment has it say, where the small NCCL says what is so:
- * SCRIPT_VERSION, SCRIPT_INIT, SCRIPT_CALL and SCRIPT_GROUP_END what those calls return, SCRIPT_STATE a communicator's
- * state, SCRIPT_WORDS the last error, SCRIPT_CONF what NCCL_COMM_BLOCKING is in NCCL's file nccl.conf. Built with
- * PARTIAL it lacks a function. */
+/* A library that stands for NCCL and answers what the environment tells it to, while the small NCCL answers what is
+ * true: SCRIPT_VERSION, SCRIPT_INIT, SCRIPT_CALL and SCRIPT_GROUP_END what those calls return, SCRIPT_STATE a
+ * communicator's state, SCRIPT_WORDS the last error, SCRIPT_CONF what NCCL_COMM_BLOCKING is in NCCL's file nccl.conf.
+ * Built with PARTIAL it lacks a function. */
 #include "plugins/nccl/nccl_abi.h"
 #include "tests/nccl/transport/scripted_nccl.h"
 
@@ -101,7 +101,7 @@ ncclResult_t ncclAllReduce(const void *send, void *receive, size_t count, ncclDa
     return (ncclResult_t)script_number("SCRIPT_CALL");
 }
 
-/* No test calls these here. */
+/* No test calls these functions here. */
 ncclResult_t ncclReduceScatter(const void *send, void *receive, size_t count, ncclDataType_t type, ncclRedOp_t op,
                                ncclComm_t comm, cudaStream_t stream)
 {

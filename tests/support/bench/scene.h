@@ -48,10 +48,10 @@ void scene_call(scene *s, int i, unsigned row_number, call c);
 void scene_all_call(scene *s, unsigned row, call c);
 void scene_all_call_times(scene *s, unsigned row, int times);
 
-/* The oldest entries of a rank go. */
+/* Drops the oldest entries of a rank. */
 void scene_lose(scene *s, int i, size_t count);
 
-/* All ranks have said nothing for so long. */
+/* Makes all ranks quiet: they have said nothing for so long. */
 void scene_all_quiet(scene *s, double seconds);
 
 /* Compares the ranks; returns the number of findings. */

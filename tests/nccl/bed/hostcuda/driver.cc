@@ -17,7 +17,7 @@ struct CUctx_st {
 };
 static CUctx_st contexts[DEVICES_MOST];
 
-/* While one lives, this thread's last error of the runtime's stays what it was. */
+/* While an object of this type lives, the runtime's last error of this thread stays what it was. */
 struct last_error_kept {
     cudaError_t before = hostcuda_exchange_last_error(cudaSuccess);
     ~last_error_kept()
@@ -146,7 +146,7 @@ CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuui
     return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-/* The first version of it, of programs older than CUDA 12. */
+/* The first version of cuGetProcAddress, which programs older than CUDA 12 call. */
 #undef cuGetProcAddress
 extern "C" CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags)
 {

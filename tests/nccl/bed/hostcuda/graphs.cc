@@ -343,7 +343,7 @@ cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned count)
     return cudaSuccess;
 }
 
-/* The graph and its instances keep it. */
+/* The graph, and the instances of it, keep the object. */
 cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned count, unsigned flags)
 {
     if (!graph || !object) return emulated_error(cudaErrorInvalidValue);

@@ -117,31 +117,33 @@ struct ncclComm {
 
 #define HOSTNCCL_MAGIC 0x686f73746e63636cull
 
-/* ncclInvalidArgument for NULL and what is no communicator. */
+/* Returns ncclInvalidArgument for NULL and for a handle that is no communicator. */
 ncclResult_t hostnccl_comm_check(ncclComm_t comm, const char *function);
 
-/* As hostnccl_comm_check; and one that is still being made, revoked or finalized is refused. */
+/* Checks a handle as hostnccl_comm_check does, and also refuses a communicator that is still being made, revoked or
+ * finalized. */
 ncclResult_t hostnccl_comm_usable(ncclComm_t comm, const char *function);
 
-/* One that is not ready, on the thread's device; NULL without memory. */
+/* Makes a communicator that is not ready, on the thread's device; NULL without memory. */
 ncclComm_t hostnccl_comm_new(bool blocking);
 void hostnccl_comm_hold(ncclComm_t comm);    /* one user more */
 void hostnccl_comm_release(ncclComm_t comm); /* one user less; the last one frees it */
 
-/* Advances what a non-blocking communicator has under way; its state. */
+/* Advances what a non-blocking communicator has under way, and returns its state. */
 ncclResult_t hostnccl_comm_state(ncclComm_t comm);
 
 /* Gives the program the handle of what the job has made. */
 void hostnccl_job_done(hostnccl_job *job);
 
-/* Lets go of what the job holds; with `failed` of the communicator too, unless the program has its handle. */
+/* Lets go of what the job holds and, if `failed`, of the communicator too, unless the program has its handle. */
 void hostnccl_job_end(hostnccl_job *job, bool failed);
 
 /* Begins and ends what a call does on its own, as a group of one call; inside a group nothing is launched. */
 void hostnccl_group_begin(void);
 ncclResult_t hostnccl_group_finish(void);
 
-/* The group keeps them until its end. hostnccl_group_failed makes the group's end return the error too. */
+/* The group keeps operations and jobs until its end. hostnccl_group_failed makes the group's end return the error too.
+ */
 ncclResult_t hostnccl_group_add_operation(const hostnccl_operation *operation);
 void hostnccl_group_add_job(hostnccl_job *job);
 bool hostnccl_group_open(void); /* between ncclGroupStart and ncclGroupEnd */
@@ -158,18 +160,18 @@ bool hostnccl_comm_launching(ncclComm_t comm);
 void hostnccl_batch_run(void *batch);
 void hostnccl_batch_free(hostnccl_batch *batch);
 
-/* One collective; false when the communicator was stopped. */
+/* Runs one collective; false if the communicator was stopped. */
 bool hostnccl_collective_run(const hostnccl_operation *operation);
 
-/* The messages among a list of operations, all at a time; false when the communicator was stopped. */
+/* Runs the messages among a list of operations, all at a time; false if the communicator was stopped. */
 bool hostnccl_messages_run(ncclComm_t comm, hostnccl_operation *operations);
 
 /* Waits until the communicator is stopped, as a mismatch does. */
 void hostnccl_hang(ncclComm_t comm);
 
-/* The environment: ncclInvalidArgument where a setting is none; whether mismatches go through; how long the link takes
- * for so many bytes, 0 without one; the longest time between a call that does not block and its launch; the seed of
- * orders of sums. */
+/* These functions read the environment. In turn they say whether it is well formed (ncclInvalidArgument: it is not),
+ * whether mismatches go through, how long the link takes for so many bytes (0 without a link), the longest time between
+ * a call that does not block and its launch, and the seed of orders of sums. */
 ncclResult_t hostnccl_settings_check(void);
 bool hostnccl_mismatch_corrupts(void);
 double hostnccl_link_ns(double bytes);

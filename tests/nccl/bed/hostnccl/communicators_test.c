@@ -317,7 +317,7 @@ static void calls_that_do_not_block(void **state)
         cudaFree(memory[r]);
         cudaStreamDestroy(streams[r]);
     }
-    /* One whose peer never comes is given up. */
+    /* A communicator whose peer never comes is given up. */
     CHECK(ncclGetUniqueId(&id) == ncclSuccess);
     CHECK(ncclCommInitRankConfig(&comms[0], 2, id, 0, &config) == ncclInProgress);
     CHECK(ncclCommAbort(comms[0]) == ncclSuccess);
@@ -508,7 +508,8 @@ static void kill_all(const int *pids, int count)
     for (int r = 0; r < count; r++) waitpid(pids[r], NULL, 0);
 }
 
-/* Killed ranks leave no file: those that had met have no name any more, the others are swept at the next start. */
+/* Killed ranks leave no file: the file of ranks that had all met has no name any more, and others are swept at the next
+ * start. */
 static void nothing_is_left_behind(void **state)
 {
     (void)state;

@@ -62,7 +62,7 @@ int ncclLLA2ACalcSlots(int max_elements, int max_element_bytes)
 }
 HOSTNCCL_EXPORT(ncclLLA2ACalcSlots);
 
-/* All ranks are on one host, so whoever asks for those that share memory gets all, and its rail is itself alone. */
+/* All ranks are on one host: the team that shares memory is all of them, and a rank's rail is the rank alone. */
 ncclTeam_t ncclTeamWorld(ncclComm_t comm)
 {
     return (ncclTeam_t){.nRanks = comm->size, .rank = comm->rank, .stride = 1};

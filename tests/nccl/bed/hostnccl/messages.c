@@ -62,7 +62,7 @@ static bool is_message(const hostnccl_operation *o)
     return o->kind == HOSTNCCL_SEND || o->kind == HOSTNCCL_RECEIVE;
 }
 
-/* Advances each message once that is the first of its way; false when none could move. */
+/* Advances each message that is the first on its way, once; false if none could move. */
 static bool advance_all(hostnccl_operation *operations, size_t *left)
 {
     bool moved = false, taken[2][HOSTNCCL_RANKS] = {{false}}; /* ways: sends and receives, by the other rank */

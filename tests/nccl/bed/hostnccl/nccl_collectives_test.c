@@ -23,7 +23,7 @@ typedef struct {
 
 /* ---- Small floats ---- */
 
-/* The code whose value is nearest, by looking at all; the even one of two. */
+/* Returns the code whose value is nearest, by looking at all codes; of two that are as near, the even one. */
 static unsigned nearest_code(ncclDataType_t type, unsigned codes, double value)
 {
     unsigned best = 0;
@@ -228,7 +228,8 @@ static void fill(ncclDataType_t type, char *memory, size_t count, int rank)
     for (size_t i = 0; i < count; i++) set_value(type, memory, i, given(rank, i));
 }
 
-/* Sets place i of `host` to what must lie there: where the order shows, what lies there, if that is the sum in one. */
+/* Sets place i of `host` to what must lie there. If the order of sums shows, any sum in one of the orders is right: the
+ * number that lies there stays if it is one. */
 static void expect(const call *c, const test_rank *r, size_t i, char *host, const char *after)
 {
     int order[MOST_RANKS];

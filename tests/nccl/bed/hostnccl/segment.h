@@ -72,6 +72,6 @@ char *hostnccl_segment_piece(const hostnccl_segment *segment, int from, int to, 
 /* Wakes everybody who sleeps in hostnccl_segment_sleep. */
 void hostnccl_segment_ring(hostnccl_segment *segment);
 
-/* Waiting goes so: read `bell`, look for what is waited for, and if it is not there, call this. It returns when the
+/* To wait for something, read `bell`, look whether it is there, and if not, call this function. It returns when the
  * bell has risen, at the latest after 20 ms. `*spins` counts: the first calls only spin and yield. */
 void hostnccl_segment_wait(hostnccl_segment *segment, uint32_t bell, unsigned *spins);

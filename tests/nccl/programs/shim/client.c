@@ -171,7 +171,7 @@ static void steady_round(ncclComm_t comm)
     all_reduce(comm, 3);
 }
 
-/* Once every kind of call was made, none takes memory any more. */
+/* Once each kind of call has been made, no call takes memory any more. */
 static void steady(void)
 {
     ncclComm_t comm = make_comm(0, 1);

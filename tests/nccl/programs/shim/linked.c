@@ -7,7 +7,7 @@
 
 int module_calls(int all_reduces);
 
-/* The tests' NCCL lacks this one. */
+/* The tests' NCCL lacks this function. */
 extern __typeof__(ncclCommRevoke) ncclCommRevoke __attribute__((weak));
 
 /* A program that asks for what its NCCL has must not hear of what it lacks. */
