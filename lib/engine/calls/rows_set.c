@@ -1,4 +1,4 @@
-/* The caller says before each micro-batch which rows of a parameter it reads.
+/* Takes the caller's word, before each micro-batch, which rows of a parameter it reads.
  * tests/engine/engine_rows_test.c covers this file. */
 #include "lib/base/status.h"
 #include "lib/engine/rows/look_up.h"

@@ -16,7 +16,8 @@ static sluice_status check_sums(const sluice_runtime *rt)
                      rt->config.device);
 }
 
-/* Rows are lists, which the host looks at. */
+/* Refuses settings that a GPU cannot serve: tied split, because the host reads the lists of rows, and optimizers
+ * without kernels. */
 static sluice_status check_settings(const sluice_runtime *rt)
 {
     const sluice_config *c = &rt->config;

@@ -162,7 +162,7 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *given,
     if (!status) status = slc_engine_open_device(rt);
     if (!status) status = slc_check_create(rt->device, &rt->check);
     if (!status) status = slc_stream_create(rt->device, threads, &rt->compute);
-    /* On a device that runs ahead it becomes the communication thread's (replan/place.c). */
+    /* On a device that runs ahead, updates get the communication thread's stream later (replan/place.c). */
     rt->updates.device = rt->device;
     if (!status && !slc_device_runs_ahead(rt->device)) status = slc_stream_create(rt->device, 1, &rt->updates);
     if (!status) status = slc_lane_events_create(rt->device, SLC_LANE_PLACES, &rt->lanes.events);

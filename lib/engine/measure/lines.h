@@ -16,9 +16,9 @@ enum {
 sluice_status slc_lines_measure(slc_measure_lab *lab, double operation_s, slc_link_line *reduce_scatter,
                                 slc_link_line *all_gather);
 
-/* On devices that run ahead: has each kernel of operations launched, and each connection of the transport made, where
- * nothing else is under way. What comes first on a GPU may wait for all of it, and a collective there for another rank.
- */
+/* On devices that run ahead: launches each kernel of operations, and makes each connection of the transport, while
+ * nothing else is under way. A first launch may wait for all work of the GPU, and a collective among that for another
+ * rank. */
 sluice_status slc_lines_warm_up(slc_measure_lab *lab);
 
 /* The smallest run that is long enough for the link: it reaches 95 % of the bandwidth. */

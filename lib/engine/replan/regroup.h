@@ -37,7 +37,7 @@ bool slc_regroup_allowed(const sluice_runtime *rt, const slc_plan_request *reque
 sluice_status slc_regroup_begin(sluice_runtime *rt, const slc_plan_request *request, slc_regrouping *out);
 /* Makes the units of before the runtime's again. */
 void slc_regroup_undo(sluice_runtime *rt, slc_regrouping *regrouping);
-/* Destroys those of before; a regrouping that has none is empty already. */
+/* Destroys the units of before; a regrouping that has none is empty already. */
 void slc_regroup_keep(const sluice_runtime *rt, slc_regrouping *regrouping);
 
 /* ---- collect.c ---- */

@@ -18,21 +18,21 @@ void slc_engine_free_choices(slc_plan_request *request);
 bool slc_engine_wants_times(const sluice_runtime *rt, const char *schedule);
 /* The least budget that a rank has; 0: none has one. Collective. */
 sluice_status slc_engine_least_budget(sluice_runtime *rt, uint64_t *budget_bytes);
-/* Every rank's number; the caller frees. Collective. A rank without memory fails for all, because the others wait for
- * it. */
+/* Gathers every rank's number into *all, which the caller frees. Collective. A rank without memory fails for all,
+ * because the others wait for it. */
 sluice_status slc_engine_gather_numbers(sluice_runtime *rt, uint64_t mine, uint64_t **all);
 
 /* ---- share_plan.c: a plan that all ranks have ---- */
 /* Rank 0 makes a plan, all have it. The choices of layers are added to `request`. Collective. Errors: the planner's,
  * the same line on every rank; MEMORY, FORMAT, MISMATCH where a rank could not read it. */
 sluice_status slc_engine_share_plan(sluice_runtime *rt, const slc_plan_request *request, slc_plan_answer *answer);
-/* Does so for the fastest plan of those that `count` requests give, by the simulator. `below_s` and `until_ns` count on
- * rank 0: a plan of a longer step is none, and after that moment nothing more is planned. *which is the request's
- * number. Errors: as above; BUDGET: there is no such plan. */
+/* Shares a plan as slc_engine_share_plan does: the one that the simulator finds fastest of those that `count` requests
+ * give. `below_s` and `until_ns` count on rank 0: a plan of a longer step is none, and after that moment nothing more
+ * is planned. *which is the request's number. Errors: as above; BUDGET: there is no such plan. */
 sluice_status slc_engine_share_best_plan(sluice_runtime *rt, const slc_plan_request *requests, uint32_t count,
                                          double below_s, uint64_t until_ns, slc_plan_answer *answer, uint32_t *which);
-/* Does so with the planner's simple schedule or, where that does not fit, with the request's own. `request` then names
- * the schedule that was used. */
+/* Shares a plan as slc_engine_share_plan does, with the planner's simple schedule or, if that does not fit, with the
+ * request's own. `request` then names the schedule that was used. */
 sluice_status slc_engine_share_simple_plan(sluice_runtime *rt, slc_plan_request *request, slc_plan_answer *answer);
 /* Does every compressed phase have a simple plan as requested? Times are not looked at, and nothing is asked without a
  * budget. Collective. Errors: the planner's, with the phase. */

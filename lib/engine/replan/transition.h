@@ -85,9 +85,9 @@ typedef struct {
  * exchanges move where the unit is onebit in both plans. Errors: MEMORY; FORMAT (a plan lacks a resident buffer). */
 sluice_status slc_transition_init(const slc_job *job, const slc_plan *from, const slc_plan *to, uint32_t rank,
                                   slc_transition *out);
-/* Does so where the new plan's job has other units; `from` is a plan of origins->job_before. Units are collected below
- * `room_bytes` of the arena. Errors: as above; MEMORY too where the plan that runs leaves no room for that, the same on
- * every rank. */
+/* Lists what `rank` must do if the new plan's job has other units; `from` is a plan of origins->job_before. Units are
+ * collected below `room_bytes` of the arena. Errors: as above; MEMORY too where the plan that runs leaves no room for
+ * that, the same on every rank. */
 sluice_status slc_transition_regroup(const slc_job *job, const slc_unit_origins *origins, const slc_plan *from,
                                      const slc_plan *to, uint64_t room_bytes, uint32_t rank, slc_transition *out);
 void slc_transition_fini(slc_transition *transition);

@@ -4,7 +4,7 @@
 #include <sluice/runtime.h>
 #include <stdbool.h>
 
-/* Between steps: does as sluice_runtime_sync, for calls that need everything applied. */
+/* Called between steps: applies everything, as sluice_runtime_sync does, for calls that need that. */
 sluice_status slc_runtime_drain(sluice_runtime *rt);
 /* Is the agreement of a step late? Then the next step's end, or a drain, tells its verdict. */
 bool slc_agrees_late(const sluice_runtime *rt);

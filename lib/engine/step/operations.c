@@ -98,7 +98,7 @@ static void record(const slc_operation *context, slc_moment_kind kind)
         slc_recording_put(rt->recording, SLC_MOMENT_COMMUNICATION, make_record(context, kind));
 }
 
-/* Work on this lane begins, or ends, that is measured; `elements` counts an update's. */
+/* Records that work on this lane, which is measured, begins or ends; `elements` counts an update's. */
 static void record_work(const slc_operation *context, slc_moment_kind kind, uint64_t elements)
 {
     sluice_runtime *rt = context->rt;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The number: whether it is an evaluation, the pass, how many of its slots have ended. */
+/* The bits of a number say whether it is an evaluation, which pass it is, and how many of its slots have ended. */
 enum { EVALUATION_BIT = 63, PASS_BIT = 32 };
 
 sluice_status slc_progress_create(sluice_runtime *rt)

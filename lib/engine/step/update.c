@@ -41,7 +41,7 @@ static bool gathers(const sluice_runtime *rt, optimizer_call call, const slc_ste
     return step->ahead && (call == UPDATE ? rt->optimizer.update_many != NULL : rt->optimizer.measure_many != NULL);
 }
 
-/* Hands over what was gathered. */
+/* Hands the gathered ranges to the optimizer. */
 static sluice_status gathering_end(gathering *g)
 {
     const sluice_optimizer *o = &g->rt->optimizer;

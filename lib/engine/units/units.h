@@ -38,5 +38,5 @@ typedef struct {
 sluice_status slc_units_set_aside(sluice_runtime *rt, slc_unit_set *out);
 /* Gives them back to the runtime, whose own are destroyed. `set` is empty then. */
 void slc_units_put_back(sluice_runtime *rt, slc_unit_set *set);
-/* Destroys them. `set` is empty then. */
+/* Destroys the units of `set`, which is empty then. */
 void slc_unit_set_fini(const sluice_runtime *rt, slc_unit_set *set);
