@@ -1,5 +1,5 @@
-/* Planning counts its work and not the time: whatever the clock says, and whoever else uses the machine, equal input
- * gives the equal plan. It ends when the steps that are left cannot win back more of it. */
+/* Planning counts its work and not the time: equal input gives equal plans, whatever the clock says and however busy
+ * the machine is. It ends when the steps that are left cannot win back more of it. */
 #include "lib/base/clock.h"
 #include "sched/layout/make_plan.h"
 #include "sched/planner.h"
@@ -155,7 +155,7 @@ static void more_effort_is_no_worse(void **state)
     slc_profile_destroy(profile);
 }
 
-/* The work that joint planning of deep layers, all of which may recompute, does within an effort. */
+/* Returns the work that joint planning does within an effort, for many layers all of which may recompute. */
 static double spent_on(uint32_t layers, double effort_s, uint64_t limit, sluice_status expected, double *one_s)
 {
     slc_random_options options = slc_random_defaults();
@@ -198,7 +198,7 @@ static void baselines_keep_to_the_effort(void **state)
     if (spent_s > 0.02 + 4 * one_s) fail_msg("spent %g s, one plan %g s", spent_s, one_s);
 }
 
-/* The work of ordering deep layers, all fsdp; nothing is packed. */
+/* Returns the work of ordering many layers, all fsdp; nothing is packed. */
 static double ordering_s(uint32_t layers)
 {
     slc_random_options options = slc_random_defaults();

@@ -74,7 +74,8 @@ static void begin(convolutions *c)
                                     .block_bytes = 4096}};
 }
 
-/* Everything that may is recomputed, the largest unit is fsdp and the others are sdp: the step and the arena. */
+/* Plans by hand: every layer that may recomputes, the largest unit is fsdp and the others are sdp. Returns the step;
+ * *arena_bytes becomes the arena. */
 static double by_hand(const convolutions *c, uint64_t *arena_bytes, bool *evaluation_needs_most)
 {
     slc_strategy strategies[LAYERS];

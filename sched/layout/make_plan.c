@@ -140,7 +140,7 @@ static bool waits_for_later(const slc_program *program)
     return false;
 }
 
-/* Packs the plan and adds the waits; false in *fits: it is too large, or illegal after all. */
+/* Packs the plan and adds the waits. *fits becomes false if the plan is too large, or illegal after all. */
 static sluice_status finish_plan(const slc_scheduling *in, const slc_scheduler *scheduler,
                                  const slc_packing_effort *effort, slc_plan *plan, bool *fits)
 {
@@ -168,7 +168,8 @@ static sluice_status could_be_fast(const slc_scheduling *in, const slc_scheduler
     return status;
 }
 
-/* Simulates the packed plan, and packs it again if it should wait less. False in *wanted: its step is too long. */
+/* Simulates the packed plan, and packs it again if it should wait less. *wanted becomes false if its step is too long.
+ */
 static sluice_status look_ahead(const slc_scheduling *in, const slc_scheduler *scheduler, const slc_trying *trying,
                                 const slc_packing_effort *effort, double least_s, slc_plan *plan,
                                 slc_forecast *forecast, bool *wanted)

@@ -92,14 +92,15 @@ static void add_unit(hoist *h, uint32_t u)
     }
 }
 
-/* The gap after the last use of a window's buffer. Which rows a micro-batch touches is known only when it begins. */
+/* Returns the gap after the last use of a window's buffer. The rows that a micro-batch touches are known only when it
+ * begins. */
 static uint32_t earliest_gap(const hoist *h, uint32_t u, uint32_t m, const slc_window *w)
 {
     if (!m) return 0;
     return slc_looks_up(&h->job->units[u]) ? m * h->slots_a_pass : (m - 1) * h->slots_a_pass + w->last_slot + 1;
 }
 
-/* By the slot that needs them; those of one slot by their units. */
+/* Sorts gathers by the slot that needs them, and those of one slot by their units. */
 static int by_need(const void *a, const void *b)
 {
     const gather *x = a, *y = b;
