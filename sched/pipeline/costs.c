@@ -158,7 +158,7 @@ static void list_update(listing *l, uint32_t stage, uint32_t piece, uint32_t u, 
                       .after_rows = rows && rows->partner == u});
 }
 
-/* Reductions, and updates that need not wait, in the order of the backward. */
+/* Lists reductions, and updates that need not wait, in the order of the backward. */
 static void list_backward(listing *l, uint32_t stage, uint32_t piece)
 {
     const slc_profile *profile = l->cut->profile;
@@ -182,15 +182,16 @@ static void list_backward(listing *l, uint32_t stage, uint32_t piece)
         }
 }
 
-/* Do forwards wait for the unit's updates? Where each micro-batch is followed by one, those of a table whose rows are
- * looked up elsewhere come too late: the gradients of the rows are on their way back for as long as a micro-batch. */
+/* Do forwards wait for the unit's updates? If an update follows each micro-batch, the updates of a table whose rows are
+ * looked up elsewhere come too late for that: the gradients of the rows are on their way back for as long as a
+ * micro-batch. */
 static bool reads_updates(const listing *l, uint32_t u)
 {
     const slc_unit *rows = slc_cut_rows(&l->cut->profile->job);
     return !l->cut->schedule->updates_each || !rows || rows->partner != u;
 }
 
-/* The agreement of all stages, and what waits for it; gathers of values. */
+/* Lists the agreement of all stages, the updates that wait for it, and the gathers of values. */
 static void list_end(listing *l, uint32_t stage)
 {
     const slc_profile *profile = l->cut->profile;

@@ -198,7 +198,7 @@ static void add_life(build *b, slc_activation_life life, uint32_t receive, uint3
     }
 }
 
-/* The part of an activation's life that a piece has, where a forward makes it. */
+/* Adds the part of an activation's life that lies in a piece, if a forward makes the activation. */
 static void add_forward_life(build *b, const slc_activation_life *life, uint32_t first, uint32_t end,
                              const piece_channels *channels)
 {
@@ -221,7 +221,7 @@ static void add_forward_life(build *b, const slc_activation_life *life, uint32_t
     add_life(b, own, arrives ? channels->forward_in : 0, read >= end ? channels->forward_out : 0);
 }
 
-/* The part of an activation's life that a piece has, where a backward makes it. */
+/* Adds the part of an activation's life that lies in a piece, if a backward makes the activation. */
 static void add_backward_life(build *b, const slc_activation_life *life, uint32_t first, uint32_t end,
                               const piece_channels *channels)
 {
@@ -305,8 +305,8 @@ static uint32_t add_rows_channel(build *b, const slc_unit *rows, bool gradients,
                                               .bytes = slc_cut_rows_bytes(rows)});
 }
 
-/* A look-up in a table that lies elsewhere: its rows arrive for its forward, their gradients leave after its backward.
- */
+/* Adds a look-up in a table that lies elsewhere: its rows arrive for its forward, and their gradients leave after its
+ * backward. */
 static void add_looked_up(build *b, const slc_unit *rows)
 {
     const uint32_t layer = rows->uses[0].layer, table = b->whole->units[rows->partner].uses[0].layer;
@@ -323,7 +323,7 @@ static void add_looked_up(build *b, const slc_unit *rows)
     add_life(b, life, 0, add_rows_channel(b, rows, true, false, back, SLC_NONE, table));
 }
 
-/* The table itself: room for rows that are sent and for gradients that have come. */
+/* Adds the table itself, with room for rows that are sent and for gradients that have come. */
 static void add_table(build *b, const slc_unit *table, uint32_t own)
 {
     const slc_unit *rows = &b->whole->units[table->partner];
@@ -553,7 +553,7 @@ static void append_unit(writing *w, uint32_t unit, uint32_t micro_batch, bool up
                          slc_updated_after(&stage->job, stage->strategies, unit));
 }
 
-/* Reductions of the units whose gradient is complete after a slot, and then their updates. */
+/* Appends the reductions of the units whose gradient is complete after a slot, and then their updates. */
 static void append_operations(writing *w, const slc_stage_slot *slot)
 {
     const slc_stage_job *stage = w->stage;
