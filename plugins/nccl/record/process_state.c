@@ -48,7 +48,8 @@ static bool of_this_host(const slc_record_header *header)
     return !strcmp(name, header->host);
 }
 
-/* In which processes are numbered as this one sees them; 0: not known. A container has numbers of its own. */
+/* Returns the namespace in which processes have the numbers that this one sees; 0: not known. A container has a
+ * namespace of its own. */
 static uint64_t pid_namespace(void)
 {
     struct stat info;

@@ -308,7 +308,7 @@ static bool is_another_record(const slc_record_header *a, const slc_record_heade
            a->entry_count != b->entry_count || a->entries > b->entries;
 }
 
-/* Nobody writes the file any more. */
+/* True if nobody writes the file any more. */
 static bool is_over(const slc_nccl_process *process)
 {
     return process->header.version && (process->state == SLC_NCCL_GONE || process->state == SLC_NCCL_ENDED);

@@ -241,7 +241,8 @@ static void a_damaged_file_is_left_out(void **state)
         assert_int_equal(records.refused_count, 1);
         assert_non_null(strstr(records.refused[0].why, "cut.nccl: the record is cut"));
     }
-    /* One that was read well before goes, and comes again when it is whole again. */
+    /* A file that was read well before leaves the records while it is damaged, and comes back when it is whole again.
+     */
     made_record_write(&second, path_of("a-10-1.nccl"), 100);
     works(read_again(&records));
     assert_int_equal(records.count, 1);

@@ -12,7 +12,7 @@ slc_shim_comm *slc_shim_comm_create(slc_shim_recorder *recorder, const slc_shim_
 /* Gives back one that never got a handle; its row stays. */
 void slc_shim_comm_drop(slc_shim_comm *made);
 
-/* Lets slc_shim_comm_find(comm) give this one, also where the address named another one before. */
+/* Lets slc_shim_comm_find(comm) give this communicator, even if the address named another one before. */
 void slc_shim_comm_bind(slc_shim_recorder *recorder, slc_shim_comm *made, ncclComm_t comm);
 
 /* NULL: the handle was not made through the shim, or before a fork, or what it named is gone. */

@@ -35,7 +35,7 @@ static void become_ready(slc_shim_recorder *recorder, slc_shim_comm *first)
     if (recorder->transforms) recorder->transforms->created(recorder, first);
 }
 
-/* One that is being made, and is in no list. */
+/* Takes the state that NCCL says of a communicator that is being made and is in no list. */
 static void take_state(slc_shim_recorder *recorder, slc_shim_comm *made, ncclResult_t state)
 {
     if (__atomic_load_n(&made->row->state, __ATOMIC_ACQUIRE) != SLC_RECORD_ROW_CREATING) return;
@@ -54,8 +54,8 @@ void slc_shim_comms_asked(slc_shim_recorder *recorder, slc_shim_comm *known, ncc
     if (slc_shim_has_failed(state)) slc_shim_comm_forget(recorder, known);
 }
 
-/* Binds those that have a handle, once nobody needs the list: other threads find them from then on. A child without
- * one gets it later, or, where the program took itself out of the split, never. */
+/* Binds the communicators that have a handle, once nobody needs the list: other threads find them from then on. A child
+ * without a handle gets it later or, if the program took itself out of the split, never. */
 static void settle(slc_shim_recorder *recorder, slc_shim_comm *list, ncclResult_t result)
 {
     slc_shim_comm *bound = NULL, **end = &bound;

@@ -172,8 +172,8 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int excluded_count, 
     slc_shim_call_begin(&call);
     slc_shim_comm *made = NULL;
     if (call.known) {
-        /* After a fault, ranks have called different numbers of collectives; and each may name the others in an order
-         * of its own. */
+        /* The key of a shrink counts shrinks, not collectives, of which ranks have called different numbers after a
+         * fault; and it takes the excluded ranks in any order, since each rank may name them in its own. */
         uint64_t child[3] = {SLC_RECORD_SHRINK, call.known->shrinks++};
         for (int i = 0; excluded && i < excluded_count; i++)
             child[2] += slc_fnv(SLC_FNV_START, &excluded[i], sizeof excluded[i]);

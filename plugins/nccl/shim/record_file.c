@@ -32,8 +32,8 @@ static size_t read_text(const char *path, char *out, size_t bytes)
     return length;
 }
 
-/* When a process began, in ticks since the machine did (field 22 of its stat, counted after the name in brackets); 0
- * where there is no such process. */
+/* Returns when a process began, in ticks since the machine did (field 22 of its stat, counted after the name in
+ * brackets); 0 if there is no such process. */
 static uint64_t process_started(long pid)
 {
     char path[64], text[1024];
@@ -44,7 +44,8 @@ static uint64_t process_started(long pid)
     return at ? strtoull(at, NULL, 10) : 0;
 }
 
-/* Processes of other namespaces, as containers have them, have other numbers here, or the same ones. */
+/* Returns the namespace of this process's number. Processes of other namespaces, as containers have them, have other
+ * numbers here, or the same ones. */
 static uint64_t pid_namespace(void)
 {
     struct stat info;
@@ -86,7 +87,7 @@ static void describe_process(slc_record_header *header)
 
 /* ---- The folder ---- */
 
-/* The folder is ours alone: what other users could put there would be read as a record. */
+/* Refuses a folder that other users may write to: what they put there would be read as a record. */
 static sluice_status check_folder(const char *folder, bool given)
 {
     struct stat info;
@@ -114,8 +115,8 @@ static bool leaves_space(const char *folder, size_t bytes)
 
 /* ---- Records of processes that are dead ---- */
 
-/* When something was last written to a record, in seconds since 1970: its latest entry's time. A mapped file's own
- * time does not move. */
+/* Returns when something was last written to a record, in seconds since 1970: its latest entry's time. A mapped file's
+ * own time does not move. */
 static int64_t last_write(int file, const slc_record_header *header, const struct stat *info)
 {
     slc_record_entry entry;

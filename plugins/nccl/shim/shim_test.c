@@ -1,5 +1,6 @@
-/* The shim as a program meets it: every way in which NCCL is found, what the record then holds, and what happens where
- * something is not as it should be. Programs are testing/client.c and testing/linked.c, NCCL is testing/echo_nccl.c. */
+/* The shim as a program meets it: every way in which NCCL is found, what the record then holds, and what happens if
+ * something is not as it should be. Programs are client.c and linked.c of tests/nccl/programs/shim, and NCCL is
+ * echo_nccl.c there. */
 #include "plugins/nccl/nccl_abi.h"
 #include "plugins/nccl/record/record.h"
 #include "tests/nccl/programs/shim/echo_nccl.h"

@@ -20,27 +20,28 @@ struct slc_shim_transforms {
      * in call->known->row->passed. `known` may be NULL. */
     bool (*take)(slc_shim_call *call, ncclResult_t *result);
 
-    /* An operator is being destroyed. Returns true where the call is to be made at the end of the thread's group, after
-     * the calls that take held: then *result is what the program gets. */
+    /* Called when an operator is being destroyed. Returns true if the call is to be made at the end of the thread's
+     * group, after the calls that take held: then *result is what the program gets. */
     bool (*redop_destroyed)(slc_shim_thread *thread, const slc_shim_real *real, ncclRedOp_t op, ncclComm_t comm,
                             ncclResult_t *result);
 
-    /* The end of the thread's outermost group, before it is passed on: sends what take held. An error is returned to
-     * the program once the group has been ended. */
+    /* Called at the end of the thread's outermost group, before that is passed on: sends what take held. An error is
+     * returned to the program once the group has been ended. */
     ncclResult_t (*group_end)(slc_shim_recorder *recorder, slc_shim_thread *thread);
 
-    /* After the outermost group was ended with `result`: unpacking, and what else needs the group's work enqueued. */
+    /* Called after the outermost group was ended with `result`: unpacks, and does all else that needs the group's work
+     * enqueued. */
     ncclResult_t (*group_ended)(slc_shim_recorder *recorder, slc_shim_thread *thread, ncclResult_t result);
 
-    /* Before the end of the outermost group is passed on as one that is only simulated: makes the calls that take held,
-     * unchanged. */
+    /* Called before the end of the outermost group is passed on as one that is only simulated: makes the calls that
+     * take held, unchanged. */
     void (*group_is_simulated)(slc_shim_thread *thread);
 
-    /* Before a destroy or an abort is passed on; in an abort, other threads may be in calls on it, and nothing here may
-     * wait. Finalize comes without it. */
+    /* Called before a destroy or an abort is passed on; in an abort, other threads may be in calls on it, and nothing
+     * here may wait. Finalize comes without it. */
     void (*ended)(slc_shim_comm *comm, bool aborted);
 
-    /* A window is being made of memory of a communicator, which all of its ranks do alike. */
+    /* Called when a window is being made of memory of a communicator, which all of its ranks do alike. */
     void (*window_made)(slc_shim_comm *comm);
 };
 
@@ -48,5 +49,5 @@ struct slc_shim_transforms {
  * setting that is refused is told in one line; then communicators only tell their other ranks so. */
 const slc_shim_transforms *slc_shim_transforms_open(slc_shim_recorder *recorder) __attribute__((weak));
 
-/* In a forked process, before its first call. */
+/* Called in a forked process, before its first call. */
 void slc_shim_transforms_child(void) __attribute__((weak));

@@ -1,7 +1,7 @@
 /* Finds the NCCL libraries of the process and all of their functions. Nothing of ours is held while the loader is
- * asked: it has locks of its own, and a constructor that it runs under them may call NCCL. Who finds something makes it
- * whole and publishes it by one compare and exchange; of two threads that find the same, the later one takes the
- * other's. plugins/nccl/shim/shim_test.c covers this file. */
+ * asked: it has locks of its own, and a constructor that it runs under them may call NCCL. A thread that finds
+ * something makes it whole and publishes it by one compare and exchange; of two threads that find the same, the later
+ * one takes the other's. plugins/nccl/shim/shim_test.c covers this file. */
 #include "plugins/nccl/shim/library/real.h"
 
 #include "lib/base/log.h"

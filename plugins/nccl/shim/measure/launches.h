@@ -21,12 +21,12 @@ typedef struct {
     slc_shim_time_pair *pair;      /* NULL: none */
 } slc_shim_stream_mark;
 
-/* The calling thread: holds a mark of a communicator on which nothing was held before its call. False without memory.
- * Nobody finds the mark before slc_shim_launches_publish. */
+/* Called by the thread of the call: holds a mark of a communicator on which nothing was held before the call. False
+ * without memory. Nobody finds the mark before slc_shim_launches_publish. */
 bool slc_shim_launches_hold(const slc_shim_stream_mark *mark);
 void slc_shim_launches_publish(slc_shim_comm *known);
 
-/* Any thread: a word for what the communicator holds now; 0: nothing. */
+/* Returns a word for what the communicator holds now; 0: nothing. Any thread. */
 uint64_t slc_shim_launches_noted(const slc_shim_comm *known);
 
 /* Takes what is held, if it still is what was noted; NULL: it is not. Other threads wait in slc_shim_launches_wait
@@ -35,5 +35,5 @@ const slc_shim_stream_mark *slc_shim_launches_take(slc_shim_comm *known, uint64_
 void slc_shim_launches_taken(slc_shim_comm *known);
 void slc_shim_launches_wait(const slc_shim_comm *known);
 
-/* The communicator has ended, and holds nothing. */
+/* Called when the communicator has ended: it holds nothing from then on. */
 void slc_shim_launches_end(slc_shim_comm *known);

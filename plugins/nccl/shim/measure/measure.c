@@ -12,7 +12,7 @@ static void begin_child(void);
 
 /* ---- Contexts ---- */
 
-/* NULL: the device has none. NCCL holds it, while it has a communicator there. */
+/* Returns a device's primary context; NULL: it has none. NCCL holds the context while it has a communicator there. */
 static slc_shim_driver_context context_of_device(const slc_shim_driver *driver, int device)
 {
     slc_shim_driver_context context = NULL;
@@ -112,8 +112,8 @@ static void write_done(slc_shim_recorder *recorder, const slc_shim_comm *known, 
 
 typedef enum { LAUNCHED, FAILED, NEVER_KNOWN } mark_end;
 
-/* Puts after the operations what belongs there. Where nobody knows when they are on their stream, nothing is put there,
- * and their times are lost. */
+/* Puts onto the stream what belongs after the operations. If nobody knows when they are on their stream, nothing is put
+ * there, and their times are lost. */
 static void end_mark(slc_shim_recorder *recorder, const slc_shim_stream_mark *mark, mark_end how)
 {
     bool entered = how == LAUNCHED && enter(recorder, mark->context);
@@ -138,7 +138,7 @@ static inline void put_unlaunched(slc_shim_comm *known, uint64_t number)
     __atomic_store_n(&known->row->unlaunched, number, __ATOMIC_RELEASE);
 }
 
-/* The call or the group has returned. */
+/* Called when a call or group has returned: ends its mark, or holds the mark until NCCL has launched the operations. */
 static void end_or_hold(slc_shim_recorder *recorder, const slc_shim_stream_mark *mark, ncclResult_t result)
 {
     bool in_progress = result == ncclInProgress, unlaunched = mark->known && mark->known->row->unlaunched;
@@ -218,8 +218,8 @@ static void put_streams(slc_shim_group_streams *streams)
     free(streams);
 }
 
-/* Nothing of CUDA's is the forked process's, and what its one thread had put down for a group was another recorder's.
- */
+/* Begins anew in a forked process: nothing of CUDA's is its own, and what its one thread had put down for a group was
+ * another recorder's. */
 static void begin_child(void)
 {
     slc_shim_measure_group_simulated(slc_shim_this_thread());

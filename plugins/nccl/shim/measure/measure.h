@@ -15,21 +15,22 @@ void slc_shim_measure_find_driver(slc_shim_recorder *recorder, int device);
 /* Is the stream being captured? Only with recorder->driver. */
 bool slc_shim_measure_is_captured(const slc_shim_recorder *recorder, cudaStream_t stream);
 
-/* Around a collective, send or receive; only with recorder->measures. In a group, the call is put down for its end. */
+/* Called around a collective, send or receive; only with recorder->measures. In a group, the call is put down for its
+ * end. */
 void slc_shim_measure_begin(slc_shim_call *call);
 void slc_shim_measure_end(slc_shim_call *call, ncclResult_t result);
 
-/* Around the outermost ncclGroupEnd; only with recorder->measures. */
+/* Called around the outermost ncclGroupEnd; only with recorder->measures. */
 void slc_shim_measure_group_begin(slc_shim_recorder *recorder, slc_shim_thread *thread);
 void slc_shim_measure_group_end(slc_shim_recorder *recorder, slc_shim_thread *thread, ncclResult_t result);
 
-/* Around ncclCommGetAsyncError. A call that returned ncclInProgress is measured once the communicator, asked after it,
- * says that it is not in progress any more; until then, and where the program never asks, nothing is said of it. Only
- * where the question was answered, slc_shim_measure_asked follows. */
+/* Called around ncclCommGetAsyncError. A call that returned ncclInProgress is measured once the communicator, asked
+ * after it, says that it is not in progress any more; until then, and where the program never asks, nothing is said of
+ * it. Only where the question was answered, slc_shim_measure_asked follows. */
 uint64_t slc_shim_measure_before_asking(const slc_shim_recorder *recorder, const slc_shim_comm *known);
 void slc_shim_measure_asked(slc_shim_recorder *recorder, slc_shim_comm *known, uint64_t noted, ncclResult_t state);
 
-/* The communicator was destroyed or aborted. Never waits. */
+/* Called when the communicator was destroyed or aborted. Never waits. */
 void slc_shim_measure_comm_ended(slc_shim_recorder *recorder, slc_shim_comm *known);
 
 /* Forgets the calls of a group that is ended by ncclGroupSimulateEnd: none of them runs. */

@@ -30,5 +30,6 @@ void slc_shim_times_lost(slc_shim_recorder *recorder);
 /* Reads all pairs that are finished. Where another thread reads some just now, it waits for that one. */
 void slc_shim_times_harvest(slc_shim_recorder *recorder);
 
-/* In a process that was forked: its parent's contexts are not its own, nor are the locks that other threads held. */
+/* Called in a process that was forked: its parent's contexts are not its own, nor are the locks that other threads
+ * held. */
 void slc_shim_times_begin_child(void);

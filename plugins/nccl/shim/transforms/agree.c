@@ -23,9 +23,9 @@ static uint64_t settings_word(const slc_shim_transformed *t)
     return word ? word : 1;
 }
 
-/* Polls, because a rank without these settings never answers, and the user must be told what to look for. Nobody may
- * stop waiting: another rank that has the answers by then would go on to transform, and this one's question would meet
- * the program's first operation. What NCCL reports ends it. */
+/* Waits by polling, because a rank without these settings never answers, and the user must be told what to look for. No
+ * rank may stop waiting: another rank that has the answers by then would go on to transform, and this one's question
+ * would meet the program's first operation. Only an error that NCCL reports ends the wait. */
 static sluice_status wait_for(const slc_shim_transformed *t)
 {
     const uint64_t begin = slc_clock_ns();

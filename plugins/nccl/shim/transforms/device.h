@@ -84,11 +84,11 @@ const slc_shim_cu_driver *slc_shim_cu(void);
 sluice_status slc_shim_gpu_open(int number, const slc_shim_gpu **out);
 unsigned slc_shim_gpu_number(const slc_shim_gpu *gpu);
 
-/* In a forked process, which cannot use its parent's contexts: no GPU is open. */
+/* Called in a forked process, which cannot use its parent's contexts: no GPU is open there. */
 void slc_shim_gpu_child(void);
 
-/* Makes its context the thread's current one, until slc_shim_gpu_leave. Calls in between that a capture forbids, such
- * as cuMemAlloc, do not end one that another thread has under way. Pairs do not nest. */
+/* Makes the GPU's context the thread's current one, until slc_shim_gpu_leave. Calls in between that a capture forbids,
+ * such as cuMemAlloc, do not end one that another thread has under way. Pairs do not nest. */
 sluice_status slc_shim_gpu_enter(const slc_shim_gpu *gpu);
 void slc_shim_gpu_leave(void);
 

@@ -34,5 +34,5 @@ void slc_shim_staging_free_unused(const slc_shim_gpu *gpu);
  * before. */
 uint64_t slc_shim_staging_note(slc_shim_staging_share *share, uint64_t used);
 
-/* In a forked process: nothing is allocated. */
+/* Called in a forked process: nothing is allocated there. */
 void slc_shim_staging_child(void);

@@ -100,7 +100,7 @@ ncclResult_t slc_shim_group_end(slc_shim_recorder *recorder, slc_shim_thread *th
 ncclResult_t slc_shim_group_ended(slc_shim_recorder *recorder, slc_shim_thread *thread, ncclResult_t result);
 void slc_shim_group_is_simulated(slc_shim_thread *thread);
 
-/* In a forked process: its one thread is in no group. */
+/* Called in a forked process: its one thread is in no group. */
 void slc_shim_group_child(void);
 
 /* Counts a call that passes unchanged. */
