@@ -500,7 +500,7 @@ several_missing() { # why several ranks cannot train here; nothing where they ca
         echo 'libnccl.so.2: not in the path of the loader, nor in PyTorch or /usr/local/cuda; --nccl says where it is'
     fi
 }
-# NCCL refuses two ranks on one GPU of a host. Where there is one GPU alone, both take it by turns, as if of two hosts.
+# NCCL refuses two ranks on one GPU of a host. If there is one GPU alone, both take it by turns, as if of two hosts.
 write_rank() { # ENDS: rank 1 is killed after so many seconds; 0: it is not
     {
         printf '#!/usr/bin/env bash\n'

@@ -2,7 +2,7 @@
 """Writes docs/results.md from the files in bench/results: for each comparison the newest file, as a table; and puts the
 figures of the same files into the sentences of other pages that tell them (FIGURES).
 
-results_page.py [--check]: with --check nothing is written; the exit code is 1 where a page differs from the files.
+results_page.py [--check]: with --check nothing is written; the exit code is 1 if a page differs from the files.
 --self-test checks that figures that differ are found and replaced."""
 import json
 import re

@@ -1,4 +1,4 @@
-/* The transport that ranks with this device use where nobody has chosen one. */
+/* The transport that ranks with this device use if nobody has chosen one. */
 #pragma once
 
 #include <sluice/world.h>

@@ -4,7 +4,7 @@
 
 #include <sluice/status.h>
 
-/* `status` comes from reading weights at `path` (a folder or a file). Where it is an error and what lies there is
+/* `status` comes from reading weights at `path` (a folder or a file). If it is an error and what lies there is
  * known (the name of a model of a hub, a single file of a folder, PyTorch's weights, a pointer of Git LFS, an adapter,
  * a checkpoint of `sluice train`), this thread's error line becomes one that says so and what to do. Returns `status`.
  */

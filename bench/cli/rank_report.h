@@ -1,5 +1,5 @@
 /* Errors of a rank, told once in a job: by the lowest rank that has the error, under any launcher. A rank that died, is
- * gone, stalled or absent is told by every rank that finds it. Replaces slc_fail where there may be ranks. One thread.
+ * gone, stalled or absent is told by every rank that finds it. Replaces slc_fail if there may be ranks. One thread.
  */
 #pragma once
 

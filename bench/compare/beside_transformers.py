@@ -12,7 +12,7 @@ off in fp32 stands beside Sluice's error. Columns:
   gradient  the worst parameter's |g - truth| / |truth| (2-norms), Sluice's and transformers' in fp32
 
 A parameter whose true gradient is 0 (biases of keys: the softmax does not see them) is left out and counted.
-Exit code 1 where Sluice in fp32 is off by more than 1e-4 in either.
+Exit code 1 if Sluice in fp32 is off by more than 1e-4 in either.
 """
 import argparse
 import json

@@ -13,7 +13,7 @@ on the spot. Four sets, of which each run trains on drawn records for N steps (5
 
 For each, every row that Sluice trains on must be a record as transformers' tokenizer makes it (tokens, types, labels;
 for conversations the assistant's tokens as apply_chat_template marks them), and the losses of a transformers model in
-float64 on these rows must be Sluice's. Exit code 1 where a row is none of these or a loss is off by more than 1e-5."""
+float64 on these rows must be Sluice's. Exit code 1 if a row is none of these or a loss is off by more than 1e-5."""
 import argparse
 import json
 import os

@@ -6,7 +6,7 @@
 
 Needs torch and transformers. The shape is that of GPT-2 124M where nothing else is said. Both get the same prompt of
 random tokens and make the same number of tokens; they take turns, and the medians over --repeats are printed with their
-ratio. Exit code 1 where the tokens differ.
+ratio. Exit code 1 if the tokens differ.
 """
 import argparse
 import json

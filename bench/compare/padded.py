@@ -6,7 +6,7 @@ takes the mean over all targets of a step: BERT with masked tokens, BERT with cl
 
 Needs torch, transformers and safetensors, and `ninja -C BUILD padded_training`. Four sequences of drawn lengths a step
 on 1, 2 and 4 ranks and in 1, 2 and 4 micro-batches, under each strategy; sequences have different numbers of targets,
-some none. Exit code 1 where a first loss is off by more than 1e-6, or a weight after the last step by more than 1e-5."""
+some none. Exit code 1 if a first loss is off by more than 1e-6, or a weight after the last step by more than 1e-5."""
 import argparse
 import json
 import os
@@ -59,7 +59,7 @@ def randomise(model):
 
 
 def draw_step(name):
-    """Tokens, mask and targets; a target of -1 is none, and where there is padding there is none. GPT-2's first two
+    """Tokens, mask and targets; a target of -1 is none, and if there is padding there is none. GPT-2's first two
     sequences are padded in front, where tokens would see the padding but for the mask."""
     lengths = torch.randint(2, LENGTH + 1, (SEQUENCES,))
     lengths[torch.randint(SEQUENCES, (1,))] = LENGTH

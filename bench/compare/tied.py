@@ -43,7 +43,7 @@ def write_profile(path, tied, ranks, gbit):
 
 
 def plan(path, *words):
-    """The plan and the bytes of its arena; None where none fits."""
+    """The plan and the bytes of its arena; None if none fits."""
     text = sluice("plan", "--profile", path, "--recompute", "none", "-o", path + ".plan", *words)
     if text is None:
         return None

@@ -29,7 +29,7 @@ double slc_pace_model_flops(const sluice_model_config *model, uint32_t batch, ui
 sluice_status slc_pace_parse(const char *text, slc_pace *pace);
 /* Sets all of it from a cluster of `sluice profile --made`. Errors: ARGUMENT (the error names all clusters). */
 sluice_status slc_pace_of_cluster(const char *name, slc_pace *pace);
-/* Sets the link from a throttle as "1gbit,50us", or where there is none and all ranks share a host to what memory
+/* Sets the link from a throttle as "1gbit,50us", or if there is none and all ranks share a host to what memory
  * gives. Errors: ARGUMENT (ranks of several hosts, and nothing says how fast the network is). */
 sluice_status slc_pace_link(const char *throttle, bool one_host, slc_pace *pace);
 

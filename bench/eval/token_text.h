@@ -35,7 +35,7 @@ bool slc_token_text_ends(const slc_token_text *text, int32_t token);
  * line says what to do), MEMORY. */
 sluice_status slc_token_text_encode(const slc_token_text *text, const char *string, size_t bytes, slc_token_list *list);
 
-/* Adds a token. *piece: what it makes known of the text, nothing where a character is not whole yet. Bytes that are no
+/* Adds a token. *piece: what it makes known of the text, nothing if a character is not whole yet. Bytes that are no
  * UTF-8 become U+FFFD. Without a tokenizer or bytes the text of a token is its number and a space; a token that the
  * model has and its tokenizer has not is no text. Errors: ARGUMENT (no such token), MEMORY. */
 sluice_status slc_token_text_add(slc_token_text *text, int32_t token, slc_text_piece *piece);

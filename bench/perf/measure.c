@@ -131,8 +131,8 @@ static sluice_status look_at_gpu(const slc_perf *perf)
                      (unsigned long long)facts.memory_bytes, facts.name);
 }
 
-/* Holds what this rank is about to take against its host, before any rank has taken anything. Where a GPU has the
- * buffers the host has copies of them. */
+/* Holds what this rank is about to take against its host, before any rank has taken anything. If a GPU has the buffers,
+ * the host has copies of them. */
 static sluice_status look_at_host(const slc_perf *perf, const uint64_t *hosts)
 {
     const layout l = lay_out(perf);

@@ -31,7 +31,7 @@ static void handle_signals(void)
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN); /* results are written to files even where nobody reads the table */
+    signal(SIGPIPE, SIG_IGN); /* results are written to files even if nobody reads the table */
 }
 
 typedef struct {

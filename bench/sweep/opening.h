@@ -5,7 +5,7 @@
 #include "bench/sweep/results.h"
 
 /* Makes the folder of a sweep on `ranks` ranks and locks it, reads the results that it has into *results and leaves
- * both files whole, without rows of cells that were interrupted or, with `retry`, have failed. Where no folder was
+ * both files whole, without rows of cells that were interrupted or, with `retry`, have failed. If no folder was
  * given it chooses one that has no results, or those of a sweep that this one can continue. Errors: ARGUMENT (results
  * of other settings or of another machine, another sweep at work), PATH, IO, FORMAT, MEMORY. */
 sluice_status slc_bench_open(slc_bench_options *options, int ranks, bool retry, slc_bench_results *results);

@@ -41,7 +41,7 @@ void slc_bench_results_drop_unfinished(slc_bench_results *results, bool failures
 
 /* Writes everything. `path` NULL: it writes nothing. Errors: PATH, IO. */
 sluice_status slc_bench_results_write_json(const slc_bench_results *results, const char *path);
-/* Reads such a JSON file; where there is none, *out is empty. The caller frees it, also after an error. Errors: PATH,
+/* Reads such a JSON file; if there is none, *out is empty. The caller frees it, also after an error. Errors: PATH,
  * IO, FORMAT, MEMORY. */
 sluice_status slc_bench_results_read(const char *path, slc_bench_results *out);
 

@@ -123,7 +123,7 @@ static void end_cell(const slc_bench_sweep *sweep, uint64_t number)
 
 /* ---- The runs ---- */
 
-/* *fits: false where the planner found, on every rank alike, that it does not. */
+/* *fits: false if the planner found, on every rank alike, that it does not. */
 static sluice_status run_case(const slc_bench_sweep *sweep, const slc_bench_case *one, slc_bench_progress *progress,
                               bool *fits, bool *interrupted)
 {

@@ -5,7 +5,7 @@
  * become paragraphs, which are wrapped; lines that begin with a space stay as they are. After a line "Examples:" the
  * lines that begin with two spaces are the examples, and a line that begins with "More: " names the page in docs/ where
  * one reads on. An option's `arg` may list what can be given, as "HOW=auto,none,all": help shows the word before the
- * equals sign, completion offers the words after it. Where the word is FILE, DIR or PATH, completion offers files. */
+ * equals sign, completion offers the words after it. If the word is FILE, DIR or PATH, completion offers files. */
 #pragma once
 
 #include "bench/cli/help/short_option.h"
@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 typedef enum {
-    SLC_HELP_SHORT,    /* the options marked SLC_OPTION_SHORT; all of them where none is */
+    SLC_HELP_SHORT,    /* the options marked SLC_OPTION_SHORT; all of them if none is */
     SLC_HELP_ALL,      /* all options, and the notes */
     SLC_HELP_USAGE,    /* one paragraph */
     SLC_HELP_MAN,      /* for man(7) */

@@ -81,7 +81,7 @@ static int key_of(const slc_option *rows, int i)
     return rows[i].letter ? rows[i].letter : FIRST_KEY + i;
 }
 
-/* Returns false where there is no memory. */
+/* Returns false if there is no memory. */
 static bool make_help(parsing *p)
 {
     const slc_command_line *line = p->line;

@@ -16,7 +16,7 @@ typedef enum {
     SLC_OPTION_COUNT, /* an unsigned integer of any width: a whole number from `least` to `most` */
     SLC_OPTION_REAL,  /* double: a number from `least` to `most` */
     SLC_OPTION_SIZE,  /* uint64_t: bytes, as 900MiB, from `least` to `most`; most 0: there is no upper limit */
-    SLC_OPTION_TIME,  /* double: seconds, as 50ms; not 0 where `least` is SLC_OPTION_ABOVE_0 */
+    SLC_OPTION_TIME,  /* double: seconds, as 50ms; not 0 if `least` is SLC_OPTION_ABOVE_0 */
     SLC_OPTION_FLAG,  /* bool or an integer, which becomes 1: the option takes nothing */
     SLC_OPTION_SET,   /* what `set` makes of the text */
 } slc_option_type;

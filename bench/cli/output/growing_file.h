@@ -24,7 +24,7 @@ typedef struct {
  * not before. Errors: PATH, IO. */
 sluice_status slc_growing_file_open(const char *path, uint64_t keep, slc_growing_file *out);
 
-/* Appends a piece. Returns false where it is the first that is lost, which is the time to tell the user. */
+/* Appends a piece. Returns false if it is the first that is lost, which is the time to tell the user. */
 bool slc_growing_file_put(slc_growing_file *file, const void *piece, size_t bytes);
 
 /* Closes the file; *file is SLC_GROWING_FILE_NONE afterwards. Errors: PATH, IO (a piece was lost, or closing failed).

@@ -12,7 +12,7 @@
 
 typedef struct {
     const char *path; /* the caller's; NULL: no file is wanted, and every call succeeds and does nothing */
-    slc_draft draft;  /* its path is NULL where the file is written directly */
+    slc_draft draft;  /* its path is NULL if the file is written directly */
     FILE *file;
     int why; /* errno of the first write that failed, if slc_result_file_check was called in time */
 } slc_result_file;

@@ -111,7 +111,7 @@ static bool matches_step(const rank_search *s, size_t at, const slc_job_steps *s
 }
 
 /* A program begins with a step and ends with one, and what interrupts its steps does so between two of them. Finds the
- * call that both ends of the run of steps say a step begins with; returns false where they tell nothing or disagree. */
+ * call that both ends of the run of steps say a step begins with; returns false if they tell nothing or disagree. */
 static bool ends_tell_begin(const rank_search *s, size_t *begin)
 {
     const slc_nccl_process *process = s->calls->process;

@@ -51,7 +51,7 @@ static double last_rank_s(const slc_job_steps *steps, size_t step, size_t operat
     return fmax((double)least * 1e-9, least_s);
 }
 
-/* The median over steps; if ranks are missing, the least time. `room` is for a time of each step. Infinite where no
+/* The median over steps; if ranks are missing, the least time. `room` is for a time of each step. Infinite if no
  * step has its time. */
 static double operation_time_s(const slc_job_steps *steps, size_t operation, double *room)
 {

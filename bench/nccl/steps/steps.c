@@ -84,7 +84,7 @@ static size_t place_of_pause(const double *pauses, size_t count, size_t length, 
 }
 
 /* Finds where a step begins and how long it is. It is several periods where layers are alike: as many as can be between
- * the longest pauses. Where pauses do not tell it is one period, and begins with the stretch. */
+ * the longest pauses. If pauses do not tell, it is one period, and begins with the stretch. */
 static void find_step(slc_nccl_steps *s, const slc_period *found, double *room)
 {
     enum { LEAST_SAMPLES = 4, MOST_PERIODS = 256, ENOUGH_CALLS = 1 << 12, ENOUGH_PERIODS = 16 };

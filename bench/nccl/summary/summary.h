@@ -67,7 +67,7 @@ typedef struct {
     slc_nccl_traffic *traffic; /* by communicator, operation and dtype */
     size_t traffic_count;
     slc_nccl_size_class sizes[SLC_NCCL_SIZE_CLASSES]; /* class n: calls of at most 4^n bytes and more than 4^(n-1) */
-    slc_nccl_busy *busy;                              /* of each process; 0 where no time is known */
+    slc_nccl_busy *busy;                              /* of each process; 0 if no time is known */
     slc_nccl_device_steps *steps;
     size_t steps_count;
     slc_nccl_grouping grouping;

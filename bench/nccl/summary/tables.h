@@ -66,7 +66,7 @@ extern const slc_nccl_table slc_nccl_processes, slc_nccl_communicators, slc_nccl
  * out[SLC_NCCL_RANKS_BYTES], and returns it. */
 const char *slc_nccl_own_ranks(const slc_nccl_process *process, char *out);
 
-/* Prints the table for people; columns of which no row knows anything are left out. Returns false where there is no
+/* Prints the table for people; columns of which no row knows anything are left out. Returns false if there is no
  * row, and nothing is printed. */
 bool slc_nccl_table_print(const slc_nccl_table *table, const slc_nccl_summary *summary, FILE *out);
 

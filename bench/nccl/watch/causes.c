@@ -99,7 +99,7 @@ static void write_after(FILE *out, const slc_nccl_communicator *c, const slc_ncc
         fprintf(out, " before its first %s", slc_nccl_ordinal_name(c));
 }
 
-/* "; its last call was all_gather int8[4] on communicator 77aa" where that is another communicator. */
+/* "; its last call was all_gather int8[4] on communicator 77aa" if that is another communicator. */
 static void write_last_call(FILE *out, const graph *g, const slc_nccl_member *m)
 {
     const slc_nccl_process *p = m->process;

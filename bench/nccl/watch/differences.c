@@ -1,4 +1,4 @@
-/* Two entries with the same ordinal on the same communicator must be equal in what all ranks agree on. Where the rings
+/* Two entries with the same ordinal on the same communicator must be equal in what all ranks agree on. If the rings
  * have lost entries, the rolling hashes after the last collective that all called tell whether there was a difference
  * before.
  * compare_test.c covers this file. */
@@ -176,7 +176,7 @@ static json_t *group_json(const slc_nccl_member *m, const slc_nccl_entry *entry,
 }
 
 /* Training repeats itself: where the calls just before the nth were made before, in the same order, returns the ordinal
- * of what followed them then; 0 where they were not. */
+ * of what followed them then; 0 if they were not. */
 static uint64_t find_earlier_step(const slc_nccl_member *m, uint64_t n)
 {
     for (uint64_t at = n - 1; at > m->first + ALIKE && n - at < LOOK_BACK; at--) {
@@ -265,7 +265,7 @@ static uint64_t inverse(uint64_t odd)
     return x;
 }
 
-/* The rolling hash after the nth collective, from the row and the entries kept. Returns false where it cannot be known:
+/* The rolling hash after the nth collective, from the row and the entries kept. Returns false if it cannot be known:
  * something was being written, or a call that failed is in it. */
 static bool hash_after(const slc_nccl_member *m, uint64_t ordinal, uint64_t *out)
 {

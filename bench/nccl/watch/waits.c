@@ -1,5 +1,5 @@
-/* Waits make a graph of nodes. Whoever others wait for and who waits for nobody is the cause; where there is no such
- * node, ranks wait for each other in a circle. compare_test.c covers this file. */
+/* Waits make a graph of nodes. A node for which others wait and which waits for nobody is the cause; if there is no
+ * such node, ranks wait for each other in a circle. compare_test.c covers this file. */
 #include "bench/nccl/watch/waits.h"
 
 #include "lib/base/array.h"

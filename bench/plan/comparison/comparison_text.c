@@ -1,4 +1,4 @@
-/* A cell says "sdp" where both plans agree, and "sdp -> fsdp" where they do not.
+/* A cell says "sdp" if both plans agree, and "sdp -> fsdp" if they do not.
  * tests/command/plan_compare_test.sh covers this file. */
 #include "bench/plan/comparison/comparison.h"
 

@@ -10,7 +10,7 @@
 
 enum { SLC_PICTURE_WIDTH = 1400 }; /* pixels */
 
-/* Sets an option that names a picture, SLC_OPTION_SET of a const char *. Errors: ARGUMENT where the name does not end
+/* Sets an option that names a picture, SLC_OPTION_SET of a const char *. Errors: ARGUMENT if the name does not end
  * in .svg or .png. */
 sluice_status slc_picture_option(void *options, const slc_option *row, char *text);
 

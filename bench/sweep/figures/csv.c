@@ -164,7 +164,7 @@ static void put_field(FILE *file, const json_t *value)
     slc_bench_put_csv(file, value);
 }
 
-/* `fits`: "1" for a run, "0" for what does not fit, "" where nobody knows. `environment`: of the file that the row is
+/* `fits`: "1" for a run, "0" for what does not fit, "" if nobody knows. `environment`: of the file that the row is
  * from, for rows without one of their own. */
 static void put_row(const table *csv, const json_t *row, const char *fits, const json_t *environment)
 {

@@ -9,7 +9,7 @@
 /* csv.c: writes a table that other programs read (docs/formats.md): figures, then every option that a number depends
  * on, then the machine. `path` NULL: it writes nothing. */
 sluice_status slc_bench_results_write_csv(const slc_bench_results *results, const char *path);
-/* Writes one field of such a table: nothing where the value is NULL or null. */
+/* Writes one field of such a table: nothing if the value is NULL or null. */
 void slc_bench_put_csv(FILE *file, const json_t *value);
 
 /* picture.c: step time against budget, with a panel for each throttle and a line for each strategy, and peak memory
@@ -33,5 +33,5 @@ void slc_bench_tied_show(FILE *out, const slc_bench_results *results);
 /* winners.c: prints a line for each throttle and budget: the winner, or that there is none and who is as fast. A winner
  * is one whose interval, from its fastest to its slowest run, does not touch that of any other plan. */
 void slc_bench_winners_show(FILE *out, const json_t *runs);
-/* Prints auto beside the fastest uniform strategy of each budget; nothing where auto did not run. */
+/* Prints auto beside the fastest uniform strategy of each budget; nothing if auto did not run. */
 void slc_bench_auto_show(FILE *out, const json_t *runs);

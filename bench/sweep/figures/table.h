@@ -13,7 +13,7 @@ void slc_bench_table_begin(FILE *out, const sluice_world *world, const slc_bench
 /* Prints the row of the combination to which run number `index` belongs: medians over its repetitions, and half the
  * distance between the fastest and the slowest. */
 void slc_bench_table_case(FILE *out, const json_t *runs, size_t index);
-/* Prints the row of a case that an earlier sweep has run; nothing where it has no runs. */
+/* Prints the row of a case that an earlier sweep has run; nothing if it has no runs. */
 void slc_bench_table_cell(FILE *out, const json_t *runs, const slc_bench_case *one);
 /* Prints the row of the cell that failed last. */
 void slc_bench_table_failure(FILE *out, const slc_bench_results *results);

@@ -67,7 +67,7 @@ static bool is_left_over(int folder, const char *name)
     struct stat info;
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     bool left = fd >= 0 && !fstat(fd, &info) && S_ISREG(info.st_mode) && time(NULL) - info.st_mtime > SETTLED_S &&
-                !fcntl(fd, F_SETLEASE, F_WRLCK); /* given only where no other descriptor of the file is open */
+                !fcntl(fd, F_SETLEASE, F_WRLCK); /* given only if no other descriptor of the file is open */
     if (fd >= 0) close(fd);
     return left;
 }

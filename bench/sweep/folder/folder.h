@@ -15,7 +15,7 @@ sluice_status slc_folder_path(const char *folder, const char *name, char *path);
 sluice_status slc_folder_name(const char *what, unsigned number, char *folder);
 
 /* Locks the folder for as long as this process or a program that it starts lives. Waits a few seconds for a sweep that
- * is about to end, as one that was killed is. Where the file system has no locks, a warning is logged. Errors: ARGUMENT
+ * is about to end, as one that was killed is. If the file system has no locks, a warning is logged. Errors: ARGUMENT
  * (another sweep has it), PATH, IO. */
 sluice_status slc_folder_lock(const char *folder);
 

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-/* Makes and locks the folder, which is chosen as for a sweep where none was given. *settings: what trade-offs of one
+/* Makes and locks the folder, which is chosen as for a sweep if none was given. *settings: what trade-offs of one
  * folder agree on, for the document. *finished: the document of the same trade-off, where the folder has all of it;
  * else NULL. The caller frees both, also after an error. Errors: ARGUMENT (the folder has another trade-off, another
  * one is at work), PATH, IO, FORMAT, MEMORY. */
