@@ -21,7 +21,7 @@ typedef struct {
 } slc_training_deadline;
 
 /* `begun_ns` is when the process began, on slc_clock_ns, and `wall` the time of day. The end of Slurm's job counts
- * where there is a folder to save to. Errors: ARGUMENT (--stop-after is no time). */
+ * if there is a folder to save to. Errors: ARGUMENT (--stop-after is no time). */
 sluice_status slc_deadline_find(const slc_training_options *options, uint64_t begun_ns, time_t wall,
                                 slc_training_deadline *out);
 

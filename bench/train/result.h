@@ -40,7 +40,7 @@ typedef struct {
     bool skipped;
 } slc_training_point;
 
-/* The course of a run of any length: its steps, and where there are more than SLC_TRAINING_POINTS of them every second,
+/* The course of a run of any length: its steps, and if there are more than SLC_TRAINING_POINTS of them every second,
  * every fourth, and so on. */
 typedef struct {
     slc_training_point *points;
@@ -58,7 +58,7 @@ typedef struct {
     bool provisional;
     uint64_t under; /* steps under that plan */
     double *step_s, *exposed_s;
-    uint64_t kept, room;        /* steps that were kept; where there are more than `room` the latest are left */
+    uint64_t kept, room;        /* steps that were kept; if there are more than `room` the latest are left */
     double bytes, steady_bytes; /* sent in all steps; in those that were kept */
 } slc_training_steady;
 

@@ -22,7 +22,7 @@ typedef struct {
 
 /* Loads --resume DIR into the runtime. A model of another shape, another tokenizer, images that become other pixels or
  * classes, and a setting that differs from the saved run and must not (SLC_EQUAL) are refused; rank 0 warns about other
- * settings by name. Where the latest checkpoint is damaged, the error names the latest one that is whole. Errors: as
+ * settings by name. If the latest checkpoint is damaged, the error names the latest one that is whole. Errors: as
  * sluice_checkpoint_load; MISMATCH. */
 sluice_status slc_training_resume(const slc_training_identity *run, sluice_runtime *rt, slc_training_position *out);
 

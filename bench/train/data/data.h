@@ -29,7 +29,7 @@ slc_data_type slc_training_data_type(const slc_training_options *options);
 sluice_status slc_training_data_look(const slc_training_options *options, slc_data_type *out);
 
 /* Opens the data that the options name, and sets the fields of the model that the data decides: classes of labelled
- * data; the vocabulary of a model with first values, where there is a tokenizer. `watch` may be NULL. The caller closes
+ * data; the vocabulary of a model with first values, if there is a tokenizer. `watch` may be NULL. The caller closes
  * it. Errors: PATH, IO, ARGUMENT (data or a tokenizer that this model cannot read, or too little data), FORMAT and
  * UNSUPPORTED (a tokenizer), MEMORY. */
 sluice_status slc_training_data_open(const slc_training_options *options, sluice_model_config *model, uint32_t length,

@@ -18,7 +18,7 @@ static const char digits[] = "/usr/lib/python3/dist-packages/sklearn/datasets/da
 
 typedef struct {
     slc_training_data base;
-    slc_images *images, *evaluation; /* evaluation: NULL where a part of `images` is held out */
+    slc_images *images, *evaluation; /* evaluation: NULL if a part of `images` is held out */
     slc_image_shape shape;
     slc_image_range train, held_out;
     float *pixels;

@@ -113,7 +113,7 @@ static sluice_status count_kept(const char *path, uint64_t last, uint64_t *kept)
     return SLUICE_OK;
 }
 
-/* Files with a name of their own; samples only where there are some. */
+/* Files with a name of their own; samples only if there are some. */
 static bool is_wanted(const slc_training_options *o, int file)
 {
     return names[file] && (file != SAMPLES || o->sample_every);

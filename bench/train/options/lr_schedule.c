@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TIMESCALE_STEPS = 10000 }; /* of transformers, where there is no warm-up */
+enum { TIMESCALE_STEPS = 10000 }; /* of transformers, if there is no warm-up */
 static const double PI = 3.14159265358979323846;
 
 static const char *const names[] = {"constant", "linear", "cosine", "inverse_sqrt", "wsd"};

@@ -37,7 +37,7 @@ sluice_status slc_lr_schedule_make(const slc_training_options *options, uint64_t
  * the warm-up at index t + 1, so that the first step has a rate above 0. */
 double slc_lr_schedule_rate(const slc_lr_schedule *schedule, double before);
 
-/* ARGUMENT where the rate is 0 already before the last step, before which the clock stands at `last`: the steps there
+/* ARGUMENT if the rate is 0 already before the last step, before which the clock stands at `last`: the steps there
  * would change nothing. */
 sluice_status slc_lr_schedule_check_last(const slc_lr_schedule *schedule, double last);
 

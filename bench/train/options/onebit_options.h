@@ -11,7 +11,7 @@ bool slc_training_is_compressed(const char *optimizer);
 /* Can no unit become onebit under this strategy? */
 bool slc_training_is_exact(const char *strategy);
 
-/* The optimizer that is taken where none is named: the first one of the table that is compressed, or is not. */
+/* The optimizer that is taken if none is named: the first one of the table that is compressed, or is not. */
 const char *slc_training_optimizer_usual(bool compressed);
 
 /* Returns the optimizer's name, as given; else the usual compressed one where --strategy onebit asks for it, or --lossy
