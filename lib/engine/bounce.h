@@ -1,7 +1,7 @@
 /* Copies between the caller's fp32 arrays and a device's memory, converted on the way, for what happens between steps:
- * parameters are read and written, checkpoints saved and loaded. Where the host cannot touch the device's memory they
- * go through a block of pinned memory, made once, in pieces: while one half of it is copied by the device, the host
- * copies the other. On the host device there is no block. One call at a time. Private to lib/engine. */
+ * parameters are read and written, checkpoints saved and loaded. If the host cannot touch the device's memory, they go
+ * through a block of pinned memory, made once, in pieces: while one half of it is copied by the device, the host copies
+ * the other. On the host device there is no block. One call at a time. Private to lib/engine. */
 #pragma once
 
 #include "lib/device/device.h"

@@ -18,7 +18,7 @@ static bool in_use(const sluice_param *param)
     return uses;
 }
 
-/* The unit in which the layer that runs has the parameter. Where it is split, the layer that adds it has the unit of
+/* The unit in which the layer that runs has the parameter. If it is split, the layer that adds it has the unit of
  * rows. */
 static const slc_unit_state *unit_of(const sluice_param *param)
 {

@@ -17,7 +17,7 @@
 
 typedef struct slc_check slc_check;
 
-/* *out stays NULL where the setting is off. Errors: ARGUMENT (the setting), UNSUPPORTED (on this device), MEMORY. */
+/* *out stays NULL if the setting is off. Errors: ARGUMENT (the setting), UNSUPPORTED (on this device), MEMORY. */
 sluice_status slc_check_create(const slc_device *device, slc_check **out);
 void slc_check_destroy(slc_check *check); /* NULL is allowed */
 

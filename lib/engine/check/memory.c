@@ -264,7 +264,7 @@ sluice_status slc_check_claim(sluice_runtime *rt, const slc_claim *claim, bool b
 
 /* ---- Values and gradients ---- */
 
-/* ORDER where somebody has written what was lent to an earlier slot. This is called so often that the slot is known. */
+/* ORDER if somebody has written what was lent to an earlier slot. This is called so often that the slot is known. */
 static sluice_status check_unlent(const sluice_runtime *rt, const slc_lending *lending, const char *when)
 {
     const slc_check *check = rt->check;

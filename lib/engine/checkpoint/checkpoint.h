@@ -33,7 +33,7 @@ uint64_t slc_checkpoint_own(const sluice_param *param, const char *name, float *
 sluice_status slc_checkpoint_own_reset(sluice_runtime *rt);
 
 /* The optimizer's numbers go to a manifest (its names are borrowed) and come back from one. params[p] is this runtime's
- * parameter for the manifest's p. check changes nothing: FORMAT where this optimizer keeps other numbers or does not
+ * parameter for the manifest's p. check changes nothing: FORMAT if this optimizer keeps other numbers or does not
  * take these. load changes the phase and the plan too, cannot be undone, and is collective. */
 void slc_checkpoint_progress_save(const sluice_runtime *rt, slc_manifest *out);
 sluice_status slc_checkpoint_progress_check(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params);

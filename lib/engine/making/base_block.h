@@ -7,6 +7,6 @@
 uint64_t slc_engine_default_block(const sluice_runtime *rt);
 
 /* Called at commit, before there are units; collective. On several GPUs the block becomes that of the plan which the
- * job is given, or follows the link, from 16 to 64 MiB. Where a budget is given it stays the default, so that what fits
- * does not hang on a measurement. */
+ * job is given, or follows the link, from 16 to 64 MiB. If a budget is given, it stays the default, so that what fits
+ * does not depend on a measurement. */
 sluice_status slc_engine_choose_block(sluice_runtime *rt);

@@ -5,5 +5,5 @@
 
 #include <stdint.h>
 
-/* `own` is this rank's segment, NULL before there is one. Returns 0 where the system does not say. */
+/* `own` is this rank's segment, NULL before there is one. Returns 0 if the system does not say. */
 uint64_t slc_rss_bytes(const slc_segment *own);

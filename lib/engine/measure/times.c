@@ -117,7 +117,7 @@ static double per_element(const slc_measured *measured)
     return measured->elements ? measured->seconds / (double)measured->elements : 0;
 }
 
-/* Seconds of an element's update on either lane, 0 where none ran there. Both include the inspection, wherever that
+/* Seconds of an element's update on either lane, 0 if none ran there. Both include the inspection, wherever that
  * runs, because an element is inspected once. */
 static void find_update_times(const slc_measure *m, double *on_thread, double *on_compute)
 {
@@ -134,7 +134,7 @@ double slc_measured_compute_s(const slc_measure *measure, const slc_job *job)
     return sum_s * job->micro_batches;
 }
 
-/* One array holds all that a rank measured, 0 where it measured nothing: slots, recomputations, updates on the
+/* One array holds all that a rank measured, 0 if it measured nothing: slots, recomputations, updates on the
  * communication thread and on the compute lane, the passes. */
 enum { REST = 2 + SLC_MEASURE_PASSES };
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* One value per element of a unit: whole on every rank, or the owned parts only. Where the replicas of a whole array
+/* One value per element of a unit: whole on every rank, or the owned parts only. If the replicas of a whole array
  * are apart, only the owned parts count. */
 typedef struct {
     void *data;

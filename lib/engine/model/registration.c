@@ -243,7 +243,7 @@ static sluice_status too_many_bytes(const sluice_layer *layer, const char *what,
         layer->name, what, name, (unsigned long long)bytes);
 }
 
-/* Finds the name of a layer that is given by name or by handle; NULL where neither is. */
+/* Finds the name of a layer that is given by name or by handle; NULL if neither is. */
 static sluice_status find_last(const sluice_layer *layer, const char *activation, const char *name,
                                const sluice_layer *handle, const char **out)
 {

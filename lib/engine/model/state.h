@@ -31,7 +31,7 @@ struct sluice_param {
     uint64_t row_elements, most_rows; /* its layer reads at most so many rows of so many elements; 0: all of it */
     uint32_t rows_set;   /* micro-batches of this step (in evaluation: of this pass) whose rows are known */
     uint32_t rows_unit;  /* the unit of rows that its layer reads and adds to; SLC_NONE: not split */
-    slc_row_mark *marks; /* of all rows; NULL where it is split */
+    slc_row_mark *marks; /* of all rows; NULL if it is split */
     bool told;           /* the log has been told that it had no address; `told` below means the same */
     UT_hash_handle hh;   /* by name */
 };
@@ -87,7 +87,7 @@ typedef struct {
 
 /* ---- Units ---- */
 
-/* A unit at run time: where the plan in force has its arrays. An address is NULL where the plan gives the unit no such
+/* A unit at run time: where the plan in force has its arrays. An address is NULL if the plan gives the unit no such
  * buffer. */
 typedef struct {
     slc_strategy strategy;

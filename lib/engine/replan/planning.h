@@ -30,7 +30,7 @@ typedef struct {
     uint64_t steps;  /* that ended under it */
     uint64_t budget_bytes;
     bool measured;               /* it was made from `times`; else from times that were estimated */
-    slc_times times;             /* empty where nothing was measured */
+    slc_times times;             /* empty if nothing was measured */
     sluice_step_parts predicted; /* from measured times, before the first step; all 0: none */
     slc_plan_forecast forecast;  /* and the rest of its slc_plan_answer */
     char member[48], note[200];

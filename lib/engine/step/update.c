@@ -156,7 +156,7 @@ static sluice_status inspect_ahead(sluice_runtime *rt, uint32_t unit, uint64_t f
     return status || !rt->agreement.norm_count ? status : measure_ahead(rt, unit, first, count, step);
 }
 
-/* The norm's last bin counts values that are not finite, so one pass is enough where there is a norm. */
+/* The norm's last bin counts values that are not finite, so one pass is enough if there is a norm. */
 static sluice_status inspect_part(sluice_runtime *rt, uint32_t unit, const slc_part *part, slc_step_state *step,
                                   bool *finite)
 {
