@@ -26,7 +26,7 @@ struct slc_chat_template {
 sluice_status slc_chat_template_named(const char *name, const char *begin, const char *end, slc_chat_template *out);
 
 /* The name of the template that the tokenizer at `path` (a tokenizer.json, or its folder) has: chat_template of its
- * tokenizer_config.json, or chat_template.jinja beside it. *name is NULL where it has none. Errors: UNSUPPORTED (it has
+ * tokenizer_config.json, or chat_template.jinja beside it. *name is NULL if it has none. Errors: UNSUPPORTED (it has
  * one that is not known), those of reading the files. */
 sluice_status slc_chat_template_find(const char *path, const char **name);
 

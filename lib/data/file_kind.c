@@ -1,5 +1,5 @@
 /* Most formats begin with a fixed sequence; safetensors, images of Netpbm and files of settings are recognised by what
- * must follow. Where the sequence is letters, so many are compared that no text begins with them. */
+ * must follow. If the sequence is letters, so many are compared that no text begins with them. */
 #include "lib/data/file_kind.h"
 
 #include <ctype.h>
@@ -72,7 +72,7 @@ static bool is_settings(const unsigned char *head, size_t count)
     return false;
 }
 
-/* Passes white space and comments, then reads a number from 1 to 65535; returns 0 where there is none. */
+/* Passes white space and comments, then reads a number from 1 to 65535; returns 0 if there is none. */
 static uint32_t pnm_number(const unsigned char *head, size_t count, size_t *at)
 {
     const size_t before = *at;

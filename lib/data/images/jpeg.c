@@ -36,7 +36,7 @@ static void warned(j_common_ptr jpeg, int level)
     if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER)) failed(jpeg);
 }
 
-/* Files with four inks have them inverted, as Adobe's programs write them; where no Adobe marker says so they are not.
+/* Files with four inks have them inverted, as Adobe's programs write them; if no Adobe marker says so they are not.
  */
 static void convert_inks(const decoding *d, uint8_t *row)
 {

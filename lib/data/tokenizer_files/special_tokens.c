@@ -9,7 +9,7 @@
 static const struct {
     const char *key;
     size_t field;
-    const char *usual[3]; /* the names that it has where no file says it */
+    const char *usual[3]; /* the names that it has if no file says it */
 } rows[] = {
     {"bos_token", offsetof(slc_special_tokens, begin), {"<|endoftext|>", "<s>"}},
     {"eos_token", offsetof(slc_special_tokens, end), {"<|endoftext|>", "</s>"}},

@@ -61,7 +61,7 @@ static sluice_status copy_files(const char *path, const char *to)
     return status;
 }
 
-/* ---- A tokenizer_config.json where there is none ---- */
+/* ---- A tokenizer_config.json if there is none ---- */
 
 static int set_flag(json_t *object, const char *key, bool value)
 {

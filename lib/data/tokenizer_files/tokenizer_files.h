@@ -5,10 +5,10 @@
 #include "lib/tokenizer/tokenizer.h"
 
 /* Copies the tokenizer's files from the folder of `path` to the folder `to`, where each takes its place when it is
- * whole; a file that is there already is replaced. Where the source has no tokenizer_config.json one is written, so
- * that transformers takes tokenizer.json as it is, and not what it thinks that such a model has; it names the special
- * tokens that slc_special_tokens_find finds among the added tokens. Where both are one folder nothing is copied.
- * Errors: PATH, IO, MEMORY; those of slc_tokenizer_open and slc_special_tokens_find. */
+ * whole; a file that is there already is replaced. If the source has no tokenizer_config.json, one is written, so that
+ * transformers takes tokenizer.json as it is, and not what it thinks that such a model has; that file names the special
+ * tokens that slc_special_tokens_find finds among the added tokens. If both are one folder, nothing is copied. Errors:
+ * PATH, IO, MEMORY; those of slc_tokenizer_open and slc_special_tokens_find. */
 sluice_status slc_tokenizer_files_save(const char *path, const char *to);
 
 /* Looks whether the tokenizer_config.json next to `path` says of the tokenizer what its tokenizer.json does not:

@@ -1,4 +1,4 @@
-/* The files of a tokenizer go along when they are saved; where no tokenizer_config.json does, one is written that keeps
+/* The files of a tokenizer go along when they are saved; if no tokenizer_config.json does, one is written that keeps
  * other programs from their own defaults. Files that say different things are told of. */
 #include "tests/support/base/folder.h"
 
