@@ -75,7 +75,7 @@ typedef struct {
     uint32_t stage;  /* where the other end is */
     bool receives;   /* else it sends */
     uint32_t slot;   /* the slot that reads what is received, or has made what is sent; SLC_NONE: none, see `unit` */
-    uint32_t unit;   /* where there is no slot: the rows of a table, which its layers' unit has. Sent: its values;
+    uint32_t unit;   /* if there is no slot: the rows of a table, which its layers' unit has. Sent: its values;
                         received:   gradients of rows, which come before the unit's reduction. Else SLC_NONE */
     uint64_t bytes;  /* of a message */
 } slc_stage_channel;

@@ -86,7 +86,7 @@ typedef struct {
 sluice_status slc_plan_to_json(const slc_job *job, const slc_plan *plan, const slc_plan_forecast *forecast, char **out);
 sluice_status slc_plan_from_json(const slc_job *job, const char *text, size_t length, slc_plan **out);
 sluice_status slc_plan_read(const slc_job *job, const char *path, slc_plan **out);
-/* The bytes, as those of fp32, of the base block of the job that the plan in a file was made for; 0 where the file
+/* The bytes, as those of fp32, of the base block of the job that the plan in a file was made for; 0 if the file
  * cannot be read or does not say it. */
 uint64_t slc_plan_block_bytes(const char *path);
 sluice_status slc_plan_write(const slc_job *job, const slc_plan *plan, const slc_plan_forecast *forecast,

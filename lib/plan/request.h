@@ -5,7 +5,7 @@
 #include "lib/plan/effort/cancel.h"
 #include "lib/plan/profile.h"
 
-/* The schedule if none is named. It chooses strategies and order together: "ilp" where the build has a solver for its
+/* The schedule if none is named. It chooses strategies and order together: "ilp" if the build has a solver for its
  * integer program, else "portfolio". */
 extern const char slc_schedule_default[];
 

@@ -9,7 +9,7 @@
 
 /* ---- Making it ---- */
 
-/* Adds `value`, which it takes over; the list becomes NULL where that fails. */
+/* Adds `value`, which it takes over; the list becomes NULL if that fails. */
 static void add_to(json_t **list, json_t *value)
 {
     if (!json_array_append_new(*list, value)) return;

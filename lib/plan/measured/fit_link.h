@@ -13,7 +13,7 @@ typedef struct {
 } slc_link_sample;
 
 /* Seconds of one operation in a train that goes steadily: the median pace of the second half of its completions, so
- * that a burst that passed faster at the begin does not count. Where completions come in lumps, because a link sends in
+ * that a burst that passed faster at the begin does not count. If completions come in lumps, because a link sends in
  * bursts or another program has the core, that pace is only the pace inside a lump; so the result is at least the mean
  * of the whole train. `at_s` holds the times of the begin and of each completion, `count` >= 2 of them, and is
  * overwritten. */

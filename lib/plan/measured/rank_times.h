@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/* `all` has for each of `ranks` ranks `count` times that it measured, 0 where it measured none; the first `slots` of
+/* `all` has for each of `ranks` ranks `count` times that it measured, 0 if it measured none; the first `slots` of
  * them are those of slots. Writes to `out` the times of the rank whose slots take longest together, because the others
  * wait for it. The largest of each time would be too long: chance makes now this rank slower, now that one, and with a
  * few samples such differences add up. What they do to a step is returned: how much longer than on that rank a slot

@@ -48,7 +48,7 @@ static void what_chance_adds_is_told_apart(void **state)
     check_times(out, all[0]);
 }
 
-/* Times after those of the slots do not decide which rank is taken. Where no slot was measured, the first rank is. */
+/* Times after those of the slots do not decide which rank is taken. If no slot was measured, the first rank is. */
 static void only_slots_decide(void **state)
 {
     (void)state;
