@@ -13,7 +13,7 @@
  * Threads: one thread calls a model at a time, the one that calls its runtime; what takes no model may be called from
  * any thread. After a failure the runtime can only be destroyed, and so can the model.
  *
- * Errors that are every function's and are not repeated: MEMORY, ARGUMENT for a pointer that is NULL where nothing says
+ * Errors that are every function's and are not repeated: MEMORY, ARGUMENT for a pointer that is NULL if nothing says
  * that it may be, and with a model those that sluice/runtime.h gives to all functions. Functions that return no status
  * return 0 or NULL for it, or do nothing. */
 #ifndef SLUICE_MODEL_H
@@ -135,7 +135,7 @@ SLUICE_API const sluice_model_config *sluice_model_get_config(const sluice_model
 
 /* First values as the papers have them, after commit: normal with deviation .02 (GPT-2's projections onto the residual
  * stream .02/sqrt(2L), section 2.3 of its paper and Hugging Face's initializer_range), biases 0, norms 1, layer_scale
- * where there is one. A function of `seed` alone, not of the world. Local: every rank calls it alike. Errors: as
+ * if there is one. A function of `seed` alone, not of the world. Local: every rank calls it alike. Errors: as
  * sluice_param_write. */
 SLUICE_API sluice_status sluice_model_init(sluice_model *model, uint64_t seed);
 

@@ -83,7 +83,7 @@ typedef struct {
      * sums[norm_count + i][0] becomes the larger of what it is and the number's bits as a double, which order such
      * numbers. `norms` holds them after the norms. With norm_count 0 there are none. */
     uint32_t maximum_count;
-    /* NULL where there are no norms and no maxima. */
+    /* NULL if there are no norms and no maxima. */
     sluice_status (*measure)(const sluice_update *update, int64_t *const sums[SLUICE_OPTIMIZER_NORMS_MAX],
                              void *context);
     /* NULL, or called once a step for each measured parameter, in registration order and alike on every rank, with
@@ -119,7 +119,7 @@ typedef struct {
 
 /* LAMB, You et al., arXiv 1904.00962, algorithm 2:
  * m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; u = m/(1-b1^t) / (sqrt(v)/sqrt(1-b2^t) + eps) + wd w; w -= lr trust u,
- * where trust is the parameter's ||w|| / ||u||, 1 where either is 0, with ||w|| clamped to norm_min..norm_max. As in
+ * where trust is the parameter's ||w|| / ||u||, 1 if either is 0, with ||w|| clamped to norm_min..norm_max. As in
  * the authors' code, a parameter without decay has trust 1. */
 typedef struct {
     double beta1, beta2, epsilon, weight_decay;
@@ -148,7 +148,7 @@ typedef struct {
     double freeze_change; /* in (0, 1) */
     bool compat;      /* to the letter as DeepSpeed 0.16.4 executes it: no bias correction, the first step's gradient
                          discarded, LAMB in one fused buffer */
-    bool compat_mask; /* with compat: keep the momentum at 0 where the variance is 0, which without compat it always
+    bool compat_mask; /* with compat: keep the momentum at 0 if the variance is 0, which without compat it always
                          is */
     /* 1-bit LAMB: decay of the average of the trust ratio, which is clamped to trust_min..trust_max; bounds of the
      * factor on it in the compressed phase, and by which share that changes a step at most. */

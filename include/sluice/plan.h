@@ -30,7 +30,7 @@ typedef struct {
     sluice_step_parts measured;  /* a usual one of the last 32 steps under it, on the rank that computed longest; all 0:
                                     no step counts yet */
     uint64_t steps;              /* that count; those next to an evaluation or a save do not */
-    /* Adds up to measured.step_s - predicted.step_s; all 0 where one of them is not known. transfer_s is the part of
+    /* Adds up to measured.step_s - predicted.step_s; all 0 if one of them is not known. transfer_s is the part of
      * the waiting that transfers explain, which took longer than predicted; waiting_s is the rest of it: ranks came to
      * operations at different times, or operations were late for another reason. */
     sluice_step_miss miss;

@@ -15,11 +15,11 @@
  * cannot be read or written. Every other error leaves the runtime failed, as a slot does that comes out of order or
  * outside of a step, and step_end and evaluate_end where a slot has not ended: each later call returns the same status
  * and line. A rank that fails alone can take part in nothing any more,
- * so the other ranks hear of it at once ("rank 1 failed: ...", PEER) and the world has failed. Where all ranks fail
+ * so the other ranks hear of it at once ("rank 1 failed: ...", PEER) and the world has failed. If all ranks fail
  * together (BUDGET or MISMATCH at commit, a gradient that is not finite) each says the same, and the world stays good
  * for another runtime. destroy never communicates. A function that returns an address returns NULL and logs why.
  *
- * These errors are every function's and are not repeated: ARGUMENT for a pointer that is NULL where nothing says that
+ * These errors are every function's and are not repeated: ARGUMENT for a pointer that is NULL if nothing says that
  * it may be, and for a struct that was not begun with its size (sluice/init.h); UNSUPPORTED for a struct of a newer
  * program that sets more fields than this library knows; ORDER for a call at another time than its section or comment
  * says; MEMORY; that of the runtime once it has failed; after commit PEER, TIMEOUT or MISMATCH once another rank has
@@ -35,7 +35,7 @@
  * workspaces (there is nothing to free), their names, and the memory that addresses point to. Descriptions and the
  * config are copied, strings too; config.optimizer must outlive the runtime. The world is the caller's and outlives the
  * runtime. When a slot begins, memory holds:
- *   values         what was written or updated; zero where nothing ever was. Read only.
+ *   values         what was written or updated; zero if nothing ever was. Read only.
  *   gradients      from sluice_param_gradient: zero in the first slot of a step that adds (accumulate each: of a
  *                  micro-batch), then what was added. A parameter that no slot asked for has gradient zero.
  *                  From sluice_param_gradient_fresh: undefined where it sets *fresh.
@@ -170,7 +170,7 @@ typedef struct {
                                  adds no barrier and changes no bit */
 } sluice_config;
 
-/* sluice_config_init for a struct of `struct_size` bytes, for callers in other languages. Writes nothing where `config`
+/* sluice_config_init for a struct of `struct_size` bytes, for callers in other languages. Writes nothing if `config`
  * is NULL or the size can be none; what a newer struct has more than this library knows becomes 0. */
 SLUICE_API void sluice_config_init_sized(sluice_config *config, size_t struct_size);
 
@@ -341,7 +341,7 @@ SLUICE_API sluice_status sluice_workspace_add(sluice_layer *layer, const sluice_
                                               sluice_workspace **out);
 
 /* Counts `bytes` that the binary keeps itself (inputs, targets) in the budget, besides those reserved before: of the
- * device's memory, as the budget is. Nothing is allocated. Where ranks reserve different sizes, all count the largest.
+ * device's memory, as the budget is. Nothing is allocated. If ranks reserve different sizes, all count the largest.
  * `what` is for messages and may be NULL. Errors: ARGUMENT (too many bytes). */
 SLUICE_API sluice_status sluice_runtime_reserve(sluice_runtime *rt, const char *what, uint64_t bytes);
 
@@ -360,15 +360,15 @@ SLUICE_API sluice_status sluice_runtime_commit(sluice_runtime *rt);
 
 /* Collective, between steps: makes a new plan and moves values and optimizer states to it, not changing a bit; weights
  * go on as if it had never happened. `strategy` and `schedule` as in sluice_config, NULL: as before; `budget_bytes` 0:
- * as before. Addresses (of activations, workspaces) change. Errors: where no plan can be made (ARGUMENT, FORMAT,
+ * as before. Addresses (of activations, workspaces) change. Errors: if no plan can be made (ARGUMENT, FORMAT,
  * BUDGET, MEMORY), or ranks hold different weights (ORDER; sluice_runtime_replicas_equal), the old one stays and
  * training may go on; NON_FINITE as from sluice_runtime_sync.
  *
  * Schedules that want times ("ilp", the default; "portfolio", "priority", "greedy") do this by themselves: they begin
  * with the serial schedule, measure two steps after a first one, and change at the end of the third. That step_end
  * measures the link, plans on rank 0 and moves what is kept: usually about a second, once, and no longer than the
- * planner's limits (docs/what-a-plan-says.md). Later steps pay nothing. Whoever times steps leaves out the first four;
- * a run of three steps has trained under "serial" alone. */
+ * planner's limits (docs/what-a-plan-says.md). Later steps pay nothing. A program that times its steps leaves out the
+ * first four; a run of three steps has trained under "serial" alone. */
 SLUICE_API sluice_status sluice_runtime_replan(sluice_runtime *rt, const char *strategy, const char *schedule,
                                                uint64_t budget_bytes);
 
@@ -487,7 +487,7 @@ typedef struct {
 SLUICE_API sluice_status sluice_step_next(sluice_runtime *rt, sluice_task *task);
 
 /* Ends the step after its last slot. May return before all updates are done. `report` may be NULL. With clip or
- * NAN_SKIP it waits for the barrier. Where the plan lets a step's reductions run into the next, a gradient that is not
+ * NAN_SKIP it waits for the barrier. If the plan lets a step's reductions run into the next, a gradient that is not
  * finite is reported one call later: by the next step_end or sync. It may re-plan (sluice_runtime_replan), which is
  * collective. Errors: NON_FINITE (with NAN_STOP: names step and layer, alike on every rank), ORDER (a slot has not
  * run), what an optimizer's `update` returned (its line names optimizer and parameter; it may come with a later call).
@@ -563,7 +563,7 @@ SLUICE_API sluice_status sluice_runtime_step_set(sluice_runtime *rt, uint64_t st
 SLUICE_API const char *sluice_param_name(const sluice_param *param); /* LAYER.NAME */
 SLUICE_API uint64_t sluice_param_count(const sluice_param *param);   /* elements */
 SLUICE_API uint32_t sluice_runtime_param_count(const sluice_runtime *rt);
-/* In registration order; NULL where `index` is not below the count. */
+/* In registration order; NULL if `index` is not below the count. */
 SLUICE_API sluice_param *sluice_runtime_param(const sluice_runtime *rt, uint32_t index);
 
 /* SHA-256 (FIPS 180-4) of all parameter values (as sluice_param_read gives them) in registration order, unpadded,
@@ -616,7 +616,7 @@ SLUICE_API sluice_stream *sluice_runtime_stream(const sluice_runtime *rt);
  * sluice_step_end returns, all that was launched on it before is done. The GPU is the current one of the thread that
  * calls. */
 SLUICE_API void *sluice_stream_native(const sluice_stream *stream);
-/* Returns the name of the device that the runtime computes on: "cpu", "cuda", or "cuda (emulated)" where a GPU is
+/* Returns the name of the device that the runtime computes on: "cpu", "cuda", or "cuda (emulated)" if a GPU is
  * emulated on the host. A constant. Local. */
 SLUICE_API const char *sluice_runtime_device(const sluice_runtime *rt);
 /* To be called where work of the program's own that belongs to a step has failed, as a kernel that it launched. Makes

@@ -38,7 +38,7 @@ typedef struct {
                          before that is an error for all; 0: 60 s silent, 600 s absent, for it may be loading data */
 } sluice_world_config;
 
-/* sluice_world_config_init for a struct of `struct_size` bytes, for callers in other languages: ARGUMENT where that can
+/* sluice_world_config_init for a struct of `struct_size` bytes, for callers in other languages: ARGUMENT if that can
  * be no size. What a newer struct has more than this library knows becomes 0. */
 SLUICE_API sluice_status sluice_world_config_init_sized(sluice_world_config *config, size_t struct_size);
 
@@ -77,7 +77,7 @@ SLUICE_API int sluice_world_local_size(const sluice_world *world);
 /* "alone" (one rank), "direct" (all peers by memory), "messages", "mixed", or, while a runtime works on GPUs, "device"
  * (collectives on their memory): what results should say. */
 SLUICE_API const char *sluice_world_path(const sluice_world *world);
-/* The transport in use, with what it wraps: "ucx", "throttle(ucx)"; "none" where messages are not needed. */
+/* The transport in use, with what it wraps: "ucx", "throttle(ucx)"; "none" if messages are not needed. */
 SLUICE_API const char *sluice_world_transport(const sluice_world *world);
 
 /* Small blocking collectives on ordinary memory, for loss values, configuration and results. Not for bulk data: they go

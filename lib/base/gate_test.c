@@ -1,6 +1,6 @@
 /* No wake-up may be lost: threads hand a count to and fro far more often than is needed to hit a window of a few
- * instructions, and sleep in between. Whoever passes a gate sees what was written before the post: the ball is a plain
- * word, which the thread sanitizer watches. A watchdog ends a test that hangs. */
+ * instructions, and sleep in between. A thread that passes a gate sees what was written before the post: the ball is a
+ * plain word, which the thread sanitizer watches. A watchdog ends a test that hangs. */
 #include "lib/base/gate.h"
 
 #include "lib/base/clock.h"

@@ -3,9 +3,9 @@
  * Every rank submits the same operations in the same order, and they start in that order. An operation may wait for two
  * gates before it starts (its data, its memory); a later operation never overtakes it. Completion is counted in order
  * too: operation k is complete when `completed` has reached k + 1. The next operations may start before this one is
- * complete, so that the wire does not idle, but only if they touch different bytes (or both only read them). Whoever
- * depends on what an operation's hooks do must wait for the count, which is raised after they have run. A failure of
- * the world raises `completed` far beyond every operation, so ask slc_comm_wait or sluice_world_check.
+ * complete, so that the wire does not idle, but only if they touch different bytes (or both only read them). A caller
+ * that depends on what an operation's hooks do must wait for the count, which is raised after they have run. A failure
+ * of the world raises `completed` far beyond every operation, so ask slc_comm_wait or sluice_world_check.
  *
  * Geometry: a buffer of `elements` (a multiple of 16 * N) is cut in base blocks of `block_elements` (a multiple of
  * 16 * N; the last block may be shorter, but is still a multiple). Rank r owns the r-th N-th of every block;

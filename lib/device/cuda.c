@@ -2,7 +2,7 @@
  * fails on the GPU is reported by the next call of any thread, and by all after it, as CUDA does.
  *
  * CUDA's current GPU belongs to a thread of the host, which a program may change, so every call that needs it makes
- * ours the current one first. CUDA compares, and does nothing where it is already. streams_test.c covers this file. */
+ * ours the current one first. CUDA compares, and does nothing if it is already. streams_test.c covers this file. */
 #include "lib/device/cuda.h"
 
 #include "lib/base/status.h"

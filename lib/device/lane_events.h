@@ -1,6 +1,6 @@
 /* A lane is a thread that issues items in order, counts them, and posts the count. On a device that runs ahead of the
- * host the count says that an item is issued, not that it is done; a ring of events says the latter. Who depends on an
- * item waits for the count as on any device, then lets its own stream wait for the item's event.
+ * host the count says that an item is issued, not that it is done; a ring of events says the latter. A thread that
+ * depends on an item waits for the count as on any device, then lets its own stream wait for the item's event.
  *
  * A place of the ring is used again after `places` items. A stream that waits for an item whose place has been used
  * again waits for that later item, which is issued too: it may wait longer than it must, but never for ever, because

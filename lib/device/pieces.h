@@ -1,7 +1,6 @@
-/* A stream that is kept busy, so that it can be seen what other streams take from it, and it from them: pieces of work
- * are queued one after the other, a few ahead of the device, and the end of each is noted. How many were done between
- * two events is then known, whichever streams these are of. For devices that run ahead; on the host a clock tells it.
- */
+/* A stream that is kept busy, to show what other streams take from it, and it from them: pieces of work are queued one
+ * after the other, a few ahead of the device, and the end of each is noted. How many were done between two events is
+ * then known, whichever streams these are of. For devices that run ahead; on the host a clock tells it. */
 #pragma once
 
 #include "lib/device/device.h"
@@ -22,6 +21,6 @@ sluice_status slc_pieces_wait(slc_pieces *pieces);
 
 /* Both are asked after slc_pieces_wait. between: *count is the number of pieces that were done between two events, both
  * done and later than create, with the shares of those that an event cuts. mean: seconds of a piece, but for the first,
- * before which the stream was idle; 0 where there are fewer than two. */
+ * before which the stream was idle; 0 if there are fewer than two. */
 sluice_status slc_pieces_between(const slc_pieces *pieces, const slc_event *from, const slc_event *to, double *count);
 double slc_pieces_mean_s(const slc_pieces *pieces);

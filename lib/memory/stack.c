@@ -306,7 +306,7 @@ static void lower_floors(slc_stack *s, const block *it)
     }
 }
 
-/* A byte of a hole costs more where there is less room beyond what waits. False: some moment lacks room. */
+/* A byte of a hole costs more if there is less room beyond what waits. False: some moment lacks room. */
 static bool price_holes(slc_stack *s)
 {
     const double spare = SPARE_SHARE * (double)s->target;

@@ -1,5 +1,5 @@
 /* An optimizer that updates nothing, on any device. It keeps the reduced gradient, before clipping and of a skipped
- * step too, as its only state, "gradient", where it can be read. */
+ * step too, as its only state, "gradient", if it can be read. */
 #pragma once
 
 #include <sluice/optimizer.h>

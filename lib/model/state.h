@@ -75,7 +75,7 @@ typedef struct {
     uint32_t operation; /* index of the operation that runs */
 } slc_layer_run;
 
-/* Host memory that copies of one micro-batch to and from the device use (micro_batch.h). An array is NULL where the
+/* Host memory that copies of one micro-batch to and from the device use (micro_batch.h). An array is NULL if the
  * model needs none. On the host there are losses, targets and places only. */
 typedef struct {
     slc_pinned block;

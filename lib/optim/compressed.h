@@ -24,7 +24,7 @@
  * compress, apply, local: the communication thread's, one at a time. Both may run at once: updates (apply, local,
  * optimizer.update) of step s may still run while end_step(s) and begin_step(s + 1) are called, but never beyond
  * begin_step(s + 2), nor, of a parameter, beyond agreed(s + 1). So what an update reads depends on the step's number
- * alone, or is kept for two steps by its parity. Where wants_norms(s) is not 0, or end_step(s) has returned a bit, the
+ * alone, or is kept for two steps by its parity. If wants_norms(s) is not 0, or end_step(s) has returned a bit, the
  * engine waits for all of step s before it goes on (before end_step in the first case).
  *
  * On a device that runs ahead the communication thread issues kernels in the stream that the optimizer was created
@@ -118,7 +118,7 @@ typedef struct {
      * apply reads results; it, and local, write values (`rounded` too), states and local arrays. *bad, UINT32_MAX
      * or lower before, becomes the lowest `parameter` of a tensor that is not finite; else it is left alone. Such a
      * tensor's packets say so to all ranks (compress.h), and apply leaves it as it was, on every rank alike. `local`:
-     * NULL where no phase has such steps. */
+     * NULL if no phase has such steps. */
     sluice_status (*compress)(void *context, const slc_onebit_unit *unit, uint32_t *bad);
     sluice_status (*apply)(void *context, const slc_onebit_unit *unit, uint32_t *bad);
     sluice_status (*local)(void *context, const slc_onebit_unit *unit, uint32_t *bad);

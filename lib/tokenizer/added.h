@@ -12,7 +12,7 @@ typedef struct {
     size_t bytes;
     int32_t number;
     bool special;        /* no part of running text: skip_special_tokens leaves it out */
-    bool single_word;    /* only where no word character is next to it */
+    bool single_word;    /* only if no word character is next to it */
     bool lstrip, rstrip; /* the white space before it, after it, belongs to it */
     bool normalized;     /* it is looked for in the normalised text, as its own normalised text */
 } slc_added_token;

@@ -38,7 +38,7 @@ static slc_tokenizer *open_json(const char *json)
     return tokenizer;
 }
 
-/* By the two tokens: one more than the rank of their merge, 0 where there is none; and by the rank, the token. */
+/* By the two tokens: one more than the rank of their merge, 0 if there is none; and by the rank, the token. */
 static size_t ranks[256 + MERGES][256 + MERGES];
 static int32_t merged[MERGES];
 

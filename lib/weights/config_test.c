@@ -108,7 +108,7 @@ static slc_config read_bert(const char *keys)
     return read_text(text);
 }
 
-/* Python writes integers of any length, null where there is no padding, and -1 where others count from the end. */
+/* Python writes integers of any length, null if there is no padding, and -1 if others count from the end. */
 static void python_writes_more_than_json(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* A family of models is one row of traits, names and sizes, in a file of lib/weights/families. Whoever reads
- * files, registers, computes or gives data asks for a trait, not for a family. Pure functions, any thread. */
+/* A family of models is one row of traits, names and sizes, in a file of lib/weights/families. Code that reads files,
+ * registers, computes or gives data asks for a trait, not for a family. Pure functions, any thread. */
 #pragma once
 
 #include "lib/weights/config.h"

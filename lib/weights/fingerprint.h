@@ -7,7 +7,7 @@
  * xored with its own upper half. Every one of these steps is one to one in what came before and in what is added. Where
  * two files of the same length differ in one word, be it by one bit or by all of its 64, the lane of that word
  * therefore differs from there to the end and no other lane does, so the fingerprints differ: that is certain, whatever
- * the values are. Where several words differ the fingerprints are equal by chance only, as those of any hash of 64 bits
+ * the values are. If several words differ, the fingerprints are equal by chance only, as those of any hash of 64 bits
  * are; against someone who wants two files to look the same it protects as little. A lane's 32 words of a block are
  * rotated by as many different numbers of bits, and blocks multiplied, so that words and rows that have changed places
  * are seen.
@@ -38,7 +38,7 @@ uint64_t slc_fingerprint_end(const slc_fingerprint *fingerprint);
 uint64_t slc_fingerprint_join(uint64_t hash, uint64_t fingerprint);
 
 /* For tests: slc_fingerprint_add as processors do it that have the widest vectors (way 0), and less wide ones (1, 2).
- * Returns NULL where this processor cannot, or if there is no such way. */
+ * Returns NULL if this processor cannot, or if there is no such way. */
 enum { SLC_FINGERPRINT_WAYS = 3 };
 typedef bool slc_fingerprint_adder(slc_fingerprint *fingerprint, const float *values, size_t count);
 slc_fingerprint_adder *slc_fingerprint_way(int way);

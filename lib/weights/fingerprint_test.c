@@ -142,7 +142,7 @@ static void swap(float *a, float *b, size_t count)
     }
 }
 
-/* Rows of 2, 4, 8 ... values, each beside every other. Where a row is a whole number of steps the lanes stay. */
+/* Rows of 2, 4, 8 ... values, each beside every other. If a row is a whole number of steps, the lanes stay. */
 static void rows_that_change_places_are_found(void **state)
 {
     (void)state;

@@ -6,7 +6,7 @@
  * taken. It sees nothing of the library but these headers. transport_v1.h holds for all that is said nowhere here.
  *
  * Two groups of slots may be left out, each as a whole and not both: messages (base.send and base.recv) and
- * collectives. Every other slot of `base` is as mandatory or optional as in version 1. Where collectives are offered,
+ * collectives. Every other slot of `base` is as mandatory or optional as in version 1. If collectives are offered,
  * base.connect is called for every other rank, on whichever host, so that a rank's address blob can carry what all must
  * know.
  *
@@ -56,7 +56,7 @@ struct sluice_transport_collectives_v2 {
 
     /* Brackets the calls of one group, which start together, so that its sends and receives need no order. Groups do
      * not nest. All calls below stand in a group. group_end: SLUICE_OK: all of it is in the stream.
-     * SLUICE_IN_PROGRESS: ask `launched`. Where a call inside failed, group_end launches nothing and returns that
+     * SLUICE_IN_PROGRESS: ask `launched`. If a call inside failed, group_end launches nothing and returns that
      * error. An empty group is SLUICE_OK. */
     sluice_status (*group_begin)(void *self);
     sluice_status (*group_end)(void *self);

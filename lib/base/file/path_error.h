@@ -5,7 +5,7 @@
 #include <sluice/status.h>
 
 /* Returns the status for the errno of a system call that was given a path: PATH where the path is the mistake (it is
- * not there, is a folder, may not be read, has too long a name), IO where the disk is. */
+ * not there, is a folder, may not be read, has too long a name), IO if the disk is. */
 sluice_status slc_path_status(int why);
 
 /* For paths that were good when the work began: PATH becomes IO, with the line of this thread's last error, because a

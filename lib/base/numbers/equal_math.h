@@ -1,5 +1,5 @@
 /* Functions that give the same bits on every x86-64 processor. Those of libm do not: glibc computes pow, cos and others
- * in one way where there are fused multiply-adds and in another where there are none, and their last bits differ. A
+ * in one way if there are fused multiply-adds and in another if there are none, and their last bits differ. A
  * number that each rank computes for itself and that all of them need alike comes from here, or from + - * / and sqrt.
  */
 #pragma once

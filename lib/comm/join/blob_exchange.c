@@ -42,7 +42,7 @@ static sluice_status read_blob(int fd, uint64_t deadline_ns, sluice_status *stat
     return SLUICE_OK;
 }
 
-/* Says between which ranks an exchange ended, with the calling thread's last error. Where one of them falls silent
+/* Says between which ranks an exchange ended, with the calling thread's last error. If one of them falls silent
  * although it has joined, the network may carry small packets only. */
 static sluice_status fail_exchange(const slc_rendezvous *rendezvous, int rank, sluice_status status)
 {

@@ -24,7 +24,7 @@ uint64_t slc_lane_digest(const slc_comm *comm);
 /* When the next held-back completion is due; UINT64_MAX: none. */
 uint64_t slc_lane_due(const slc_comm *comm);
 
-/* For heartbeats. Whether no further operation begins before the program acts: */
+/* The heartbeats tell this. slc_lane_halted: true if no further operation begins before the program acts. */
 bool slc_lane_halted(const slc_comm *comm);
 /* The number of communicating operations among the first `index`. */
 uint32_t slc_lane_needed(const slc_comm *comm, uint32_t index);

@@ -28,7 +28,7 @@ void slc_address_describe_listener(int fd, char *text, size_t bytes);
 sluice_status slc_address_connect(const char *host, int port, uint64_t deadline_ns, slc_attempt *attempt, int *fd);
 
 /* Makes one attempt to connect, until `deadline_ns` or a little longer. Returns 0, the number of the error (ETIMEDOUT:
- * no answer), or, where there is no socket to be had, the negated number. */
+ * no answer), or, if there is no socket to be had, the negated number. */
 int slc_address_try(const struct sockaddr *address, socklen_t address_bytes, uint64_t deadline_ns, int *fd);
 
 /* Writes the name of the interface that has the near end of a connection; "": it is loopback, or not known. */

@@ -84,7 +84,7 @@ sluice_status slc_listeners_probe(const slc_listener *list, size_t count, uint64
         int fd = -1;
         const int error = slc_address_try(&list[i].any, length_of(&list[i]), deadline_ns, &fd);
         if (fd >= 0) close(fd);
-        if (error <= 0) return SLUICE_OK; /* where there is no socket to be had, whoever connects next says so */
+        if (error <= 0) return SLUICE_OK; /* if there is no socket to be had, whoever connects next says so */
         status = say_failure(&list[i], error);
     }
     return status;

@@ -17,7 +17,7 @@ typedef union {
 } slc_listener;
 
 /* Lists the listening TCP sockets of this process that are not among the `known_count` in `known`, at most
- * SLC_LISTENERS_MOST, and returns how many there are. Those that listen on every address are left out. 0 where there is
+ * SLC_LISTENERS_MOST, and returns how many there are. Those that listen on every address are left out. 0 if there is
  * no /proc. */
 size_t slc_listeners_find(const slc_listener *known, size_t known_count, slc_listener *list);
 

@@ -18,8 +18,8 @@ typedef struct {
                                        run; memory of the stream's device */
 } slc_adamw_settings;
 
-/* Returns the usual constants, without decay, as after many steps. Whoever only measures how long updates take needs no
- * others. */
+/* Returns the usual constants, without decay, as after many steps. A caller that only measures how long updates take
+ * needs no others. */
 slc_adamw_settings slc_adamw_usual_settings(void);
 
 /* A run of elements of one parameter; arrays are `count` long. */

@@ -25,7 +25,7 @@
  * element in the highest bit of a byte. It may lie anywhere: its scales need not be aligned. The packets of a buffer
  * lie `stride` bytes apart: slc_compress_stride, or more if several tensors are exchanged together (compress_group.h).
  * Everything runs in stream order, and on a GPU with the same bits: all pointers but those of shapes and of
- * slc_compress_served.packets itself are then memory of the stream's device. Where `words` is not NULL, kernels read
+ * slc_compress_served.packets itself are then memory of the stream's device. If `words` is not NULL, kernels read
  * from it, when they run, the factor of gradients and whether to change nothing.
  * Threads: any number; several streams at once only on different tensors. Errors: ARGUMENT, UNSUPPORTED (more than
  * SLC_COMPRESS_CUDA_MOST ranks at a GPU's server). */
@@ -53,7 +53,7 @@ uint64_t slc_compress_stride(const slc_compress_shape *shape); /* for a tensor e
  * ranks * scales (with scale_elements 0 they are all equal); a server's has C sums and one chunk's scales. */
 typedef struct {
     float *sum, *scale;
-    int64_t *bins; /* SLC_NORM_BINS, in which a GPU's pass 1 adds up its norm where there is one scale; it keeps nothing
+    int64_t *bins; /* SLC_NORM_BINS, in which a GPU's pass 1 adds up its norm if there is one scale; it keeps nothing
                       there. Elsewhere NULL will do */
 } slc_residue;
 

@@ -1,5 +1,5 @@
-/* The library's compression on a GPU, with the steps and the bits of compress_cuda.cuh. Where a block of elements has a
- * scale, a block of threads forms it. Where there is one scale, threads stride over the grains and add to the caller's
+/* The library's compression on a GPU, with the steps and the bits of compress_cuda.cuh. If a block of elements has a
+ * scale, a block of threads forms it. If there is one scale, threads stride over the grains and add to the caller's
  * bins, and a small second kernel makes the scale of them. */
 #include "lib/kernels/compress/compress_cpu.h"
 

@@ -2,7 +2,7 @@
  * fp32 numbers that come without a momentum, with scale_elements > 0. One block of threads forms one scale, so that
  * each pass is a single kernel that touches every array once.
  *
- * These kernels are not part of the library, whose own are in compress_cuda.cu. Whoever wants them compiles
+ * These kernels are not part of the library, whose own are in compress_cuda.cu. A program that wants them compiles
  * compress_cuda.cuh into an image for CUDA's driver and launches them with these arguments and grids. All pointers are
  * the GPU's; those of packets, results, sums and scales are multiples of 16, and so is the stride. A residue whose
  * arrays are NULL is not kept: its error is 0. */

@@ -79,7 +79,7 @@ LANES_INLINE lanes without_sign(lanes a, float size)
 #endif
 }
 
-/* Returns a, but 0 where v is 0: this masks elements that never had a gradient. */
+/* Returns a, but 0 if v is 0: this masks elements that never had a gradient. */
 LANES_INLINE lanes where_positive(lanes v, lanes a)
 {
     LANES_EACH(part_choose((lanes_bits)(v.part[i] == part_set(0.0f)), part_set(0.0f), a.part[i]));

@@ -51,7 +51,7 @@ static double bar_of(inputs in, const double *results, const double *given)
     return fmin(1, bar * fmax(1, small > 0 ? 0.1 * sqrt(large / small) : 0));
 }
 
-/* The kernels' exponentials are 0 where they would be subnormal, and what multiplies them is below 300 there. */
+/* The kernels' exponentials are 0 if they would be subnormal, and what multiplies them is below 300 there. */
 static void forget_tiny(sluice_dtype dtype, uint64_t count, const void *got, double *want)
 {
     double *x = test_widen_typed(dtype, count, got);

@@ -35,7 +35,7 @@ uint64_t slc_gemm_few_bytes(const slc_gemm_shape *s)
     return a_bytes(s) + (s->transpose_b ? 0 : s->m * sums_stride(s) * sizeof(float));
 }
 
-/* Widens a row. Where a pair of registers loads 32 elements of B as those at even and those at odd places, A is put
+/* Widens a row. If a pair of registers loads 32 elements of B as those at even and those at odd places, A is put
  * into that order. */
 static void widen_row(const uint16_t *row, uint64_t count, bool paired, float *to)
 {

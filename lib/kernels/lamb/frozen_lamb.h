@@ -1,5 +1,5 @@
 /* LAMB with a variance that stays as it is (1-bit LAMB, Li et al., arXiv 2104.06069; as DeepSpeed 0.16.4 executes it),
- * for one parameter. With m its new momentum (0 where v is 0, if it is masked) and m_last the one before:
+ * for one parameter. With m its new momentum (0 if v is 0, if it is masked) and m_last the one before:
  *   g = (m - b1 m_last) / (1 - b1);  f = b2 f_last + (1-b2) g^2      the variance that goes on next to v
  *   d = sqrt(v) / sqrt(bias_correction2) + epsilon;  p = m / bias_correction1 / d;  u = p + wd w
  *   w -= lr coefficient u

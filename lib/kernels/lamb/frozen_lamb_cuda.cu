@@ -1,6 +1,6 @@
 /* All passes are one function of eight elements, which is told where m comes from and what to store and add up: the
- * operations of frozen_lamb_cpu.c, in their order. Where sums are wanted a thread takes a grain of sixteen, and a
- * block adds to bins in shared memory first. */
+ * operations of frozen_lamb_cpu.c, in their order. If sums are wanted, a thread takes a grain of sixteen, and a block
+ * adds to bins in shared memory first. */
 #include "lib/kernels/lamb/frozen_lamb_cpu.h"
 
 #include "lib/kernels/adamw/adamw_cuda.cuh"

@@ -13,7 +13,7 @@ typedef struct {
     sluice_dtype gradient_dtype;
     const void *gradient;
     void *value;   /* fp32 */
-    void *buffer;  /* fp32: the momentum's; NULL where `momentum` is 0 */
+    void *buffer;  /* fp32: the momentum's; NULL if `momentum` is 0 */
     void *rounded; /* receives the new values rounded to bf16; overlaps nothing else. NULL: not wanted */
     /* Each is rounded to fp32 once. */
     double learning_rate, momentum, weight_decay;

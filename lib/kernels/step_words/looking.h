@@ -13,7 +13,7 @@ typedef struct {
 /* Begins with no range; all will have elements of `dtype`. */
 void slc_looking_begin(slc_looking *l, sluice_stream *stream, slc_step_words *words, sluice_dtype dtype,
                        slc_inspection inspection);
-/* Adds a range, which need not live on; where there is no room for more, what was gathered is inspected first. */
+/* Adds a range, which need not live on; if there is no room for more, what was gathered is inspected first. */
 sluice_status slc_looking_add(slc_looking *l, const slc_step_words_range *range);
 /* Inspects what was gathered. */
 sluice_status slc_looking_end(slc_looking *l);

@@ -11,7 +11,7 @@
  * the original, which is not the same to the bit. The first step of an interval reads neither u nor kept, so they carry
  * nothing from one interval to the next. With decay_moves u moves by -lr wd w too, as in the original.
  *
- * All are elementwise: the same bits for any split, thread count and instruction set, and on a GPU. Where the settings
+ * All are elementwise: the same bits for any split, thread count and instruction set, and on a GPU. If the settings
  * have words, they are heeded as in slc_adamw_many. Errors: ARGUMENT (compress.h). */
 #pragma once
 

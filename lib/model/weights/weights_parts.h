@@ -16,7 +16,7 @@ typedef struct {
     uint32_t params, fresh;      /* how many there are; how many of them are new */
     bool *used;                  /* by index in the set of tensors: it holds a parameter */
     const slc_tensor **copy_of;  /* the same: the tensor whose values it must have; NULL: it is no copy */
-    uint64_t *fingerprint;       /* the same: of the values of those that are used; 0 where nobody asked for it */
+    uint64_t *fingerprint;       /* the same: of the values of those that are used; 0 if nobody asked for it */
 } slc_weight_matches;
 
 /* Finds the tensor of every parameter by its name, and says what the other tensors are; reads no values. new_head: if

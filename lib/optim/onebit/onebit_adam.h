@@ -3,7 +3,7 @@
  * Warm-up: AdamW on averaged gradients (sluice/optimizer.h), to the bit. At the end of one step, freeze_step or the one
  * that the criterion chooses (freeze.h), the variance v is frozen. From the next step on, for each tensor, with each
  * rank's own gradient g_r:
- *   m_r = b1 m + (1-b1) g_r;  m = exchange(m_r) (compress.h);  m = 0 where v = 0
+ *   m_r = b1 m + (1-b1) g_r;  m = exchange(m_r) (compress.h);  m = 0 if v = 0
  *   w -= lr wd w;  w -= lr / (1-b1^t) m / (sqrt(v) / sqrt(1-b2^f) + eps),  f: the step of the freeze
  * So native mode keeps Adam's bias corrections: the momentum's goes on, the variance's stays with the variance. A
  * tensor that is not exchanged compressed (another strategy, or one rank) does the same with the averaged gradient

@@ -6,7 +6,7 @@
  * mean of all rms / its rms, so that one scale may fit all; a tensor without any momentum is left out of the mean and
  * has a = 1. From the next step on, for each tensor, with each rank's own gradient g_r and the fresh variance f, v at
  * first:
- *   m_r = a (b1 m_last + (1-b1) g_r);  m = exchange(m_r) / a (compress.h);  m = 0 where v = 0
+ *   m_r = a (b1 m_last + (1-b1) g_r);  m = exchange(m_r) / a (compress.h);  m = 0 if v = 0
  *   g = (m - b1 m_last) / (1-b1);  f = b2 f + (1-b2) g^2
  *   d = sqrt(v)/sqrt(1-b2^F) + eps;  p = m/(1-b1^t) / d;  u = p + wd w,  F: the step of the freeze
  *   r = the largest d / (sqrt(f)/sqrt(1-b2^t) + eps) of elements that are not masked
