@@ -6,7 +6,7 @@
 
 typedef struct {
     double *time_s;                  /* [layers + 1] of the layers before each; the others likewise */
-    uint64_t *fixed, *values, *kept; /* 0 where the chain has none */
+    uint64_t *fixed, *values, *kept; /* 0 if the chain has none */
 } slc_chain_sums;
 
 /* Adds the chain up. slc_chain_sums_fini frees the sums, after an error too. Errors: MEMORY. */

@@ -60,7 +60,7 @@ typedef struct {
 typedef struct {
     uint32_t first_layer, end_layer;
     uint32_t replicas; /* on each of `hosts` hosts */
-    uint32_t hosts;    /* 1 where there is one level */
+    uint32_t hosts;    /* 1 if there is one level */
 } slc_steady_stage;
 
 /* Finds the stages and replicas that minimise the period of a micro-batch (PipeDream, Narayanan et al. 2019), with all

@@ -22,12 +22,12 @@ typedef struct {
 
 typedef struct {
     const slc_steady_partition *in;
-    uint32_t layers, hosts, ranks; /* ranks of a host, or of all where there are no hosts */
+    uint32_t layers, hosts, ranks; /* ranks of a host, or of all if there are no hosts */
     slc_chain_sums sums;
     best_cut *within;  /* [(layers + 1) * (ranks + 1)] one range on one host's ranks: layers up to, ranks */
     best_cut *across;  /* [(layers + 1) * (hosts + 1)] */
     double **one_host; /* [(hosts + 1)^2] by hosts up to and with a stage, and of it: [layers * (layers + 1)] periods of
-                          the layers from .. up to .. on one host. One for all where no limit asks for more */
+                          the layers from .. up to .. on one host. One for all if no limit asks for more */
 } search;
 
 static double held_of(uint64_t ranks, uint32_t replicas)

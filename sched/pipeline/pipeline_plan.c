@@ -411,7 +411,7 @@ static sluice_status move_even_cuts(planning *p, bool recompute)
     return SLUICE_OK;
 }
 
-/* Finds the best cuts with or without recomputation. Where none fit, *needs is what the least of them needs. */
+/* Finds the best cuts with or without recomputation. If none fit, *needs is what the least of them needs. */
 static sluice_status find_cuts(planning *p, bool recompute, uint64_t *needs, uint32_t *stage)
 {
     describe_chain(p, recompute);

@@ -213,8 +213,8 @@ static void send_rows(simulation *sim, uint32_t micro_batch)
     send(sim, SLC_TRANSFER_ROWS, stage_of(sim, sim->pieces - 1), 0, micro_batch, sim->times->rows_s);
 }
 
-/* Sends the rows of a round that wait for nothing but the round before, once. Where steps run into each other they do
- * not wait for that either: their values are older. */
+/* Sends the rows of a round that wait for nothing but the round before, once. If steps run into each other, they do not
+ * wait for that either: their values are older. */
 static void send_first_rows(simulation *sim, uint32_t round)
 {
     if (round) sim->head_left[round - 1] = NONE;

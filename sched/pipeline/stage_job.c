@@ -1,4 +1,4 @@
-/* A stage's job: layers and their slots are numbered anew, chunk after chunk. Where backwards are split, layer 0 is one
+/* A stage's job: layers and their slots are numbered anew, chunk after chunk. If backwards are split, layer 0 is one
  * that the profile does not have: its forward takes no time, and its backward is the weight gradients of the whole
  * stage, until which everything stays that a backward reads. stage_job_test.c covers this file. */
 #include "sched/pipeline/stage_job.h"
