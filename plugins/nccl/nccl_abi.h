@@ -1,6 +1,6 @@
 /* NCCL 2.28.9's binary interface, declared by ourselves, so that the shim, the small NCCL of the tests and the programs
- * that use them are built where no package of NVIDIA's is. If the build finds nccl.h, nccl_abi_test proves each number,
- * each layout and each prototype equal to it.
+ * that use them can be built without any package of NVIDIA's. If the build finds nccl.h, nccl_abi_test proves each
+ * number, each layout and each prototype equal to it.
  *
  * If nccl.h or cuda_runtime.h was included before it, this header takes NCCL's types from them and only declares the
  * functions again, which the compiler refuses if they differ. SLC_NCCL_FUNCTIONS(X, Y) is the list of all exports: X

@@ -109,7 +109,7 @@ sluice_status slc_joint_try_baselines(slc_joint_search *j, bool all)
     return status;
 }
 
-/* ---- Mixtures, where no solver chooses, or its answers lose much to packing ---- */
+/* ---- Mixtures, if no solver chooses, or its answers lose much to packing ---- */
 
 /* Tries the choices that `mixed` makes for a scheduler, under all schedulers. */
 static sluice_status try_mixture(slc_joint_search *j, const slc_scheduler *scheduler, bool recompute)

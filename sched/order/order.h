@@ -40,7 +40,7 @@ void slc_order_run(slc_order *order, slc_item_kind kind, bool late, uint32_t mic
 void slc_order_fini(slc_order *order);
 /* Gives up the items, which the caller frees, and ends the order. */
 slc_item *slc_order_take_items(slc_order *order);
-/* The units that a layer uses, ascending; all orders of `order` must be of one job. *count is 0 where memory ran out.
+/* The units that a layer uses, ascending; all orders of `order` must be of one job. *count is 0 if memory ran out.
  */
 const uint32_t *slc_order_users(slc_order *order, const slc_job *job, uint32_t layer, uint32_t *count);
 /* Moves one item to another place; the items in between move by one. */

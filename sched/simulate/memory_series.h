@@ -35,6 +35,6 @@ sluice_status slc_memory_series_of(const slc_plan *plan, const slc_claim_span *s
 sluice_status slc_simulate_memory(const slc_plan *plan, const slc_item_times *items, double step_s,
                                   slc_memory_series *out);
 /* Counts how many times each claim of the training program is held at a moment of that step: copies [claim_count], more
- * than 1 where the claim of an earlier pass is still held too. Between two points of the series their bytes are its. */
+ * than 1 if the claim of an earlier pass is still held too. Between two points of the series their bytes are its. */
 void slc_simulate_held(const slc_plan *plan, const slc_item_times *items, double step_s, double at_s, uint32_t *copies);
 void slc_memory_series_fini(slc_memory_series *series);

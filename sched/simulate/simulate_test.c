@@ -138,7 +138,7 @@ static void updates_beside_the_link(void **state)
 }
 
 /* An update of 3 s on the thread beside a slot of 20 s, of which it takes update_kappa a second, but no more than sigma
- * and no less than kappa. Where the thread moves the bytes only kappa counts. */
+ * and no less than kappa. If the thread moves the bytes, only kappa counts. */
 static void updates_beside_compute(void **state)
 {
     (void)state;

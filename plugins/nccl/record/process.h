@@ -15,7 +15,7 @@ typedef struct {
     unsigned communicator; /* row, or SLC_RECORD_NO_COMMUNICATOR */
     unsigned module;       /* row, or SLC_RECORD_NO_MODULE */
     int peer;
-    int64_t begin_ns, end_ns; /* when it ran; both 0 where that is not known */
+    int64_t begin_ns, end_ns; /* when it ran; both 0 if that is not known */
 } slc_nccl_entry;
 
 typedef enum {

@@ -142,7 +142,7 @@ typedef enum {
 typedef struct {
     uint32_t state; /* slc_record_row_state */
     int32_t rank, size, device;
-    /* The ranks' name for the communicator: a hash of the unique id's bytes (the first one's where there are several);
+    /* The ranks' name for the communicator: a hash of the unique id's bytes (the first one's if there are several);
      * for one made by split, of the parent's key, the parent's number of collectives so far (not its number of
      * operations, since sends and receives differ between ranks) and the colour; for one made by shrink, of the
      * parent's key, its number of shrinks so far and the excluded ranks, in whatever order. Never 0. */
@@ -204,7 +204,7 @@ typedef struct {
                         * it did not. Others may wait for it, so the file stays for some minutes */
 } slc_record_header;
 
-/* The part of a collective that all ranks must agree on, as one number. `root` is -1 where there is none. */
+/* The part of a collective that all ranks must agree on, as one number. `root` is -1 if there is none. */
 static inline uint64_t slc_record_hash_term(unsigned operation, uint64_t count, unsigned dtype, unsigned redop,
                                             int root)
 {

@@ -26,7 +26,7 @@ static void free_paths(path_list *list)
     *list = (path_list){0};
 }
 
-/* Adds "folder/name", or "folder" where there is no name. */
+/* Adds "folder/name", or "folder" if there is no name. */
 static sluice_status add_path(path_list *list, const char *folder, const char *name)
 {
     size_t bytes = strlen(folder) + strlen(name) + 2;

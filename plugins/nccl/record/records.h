@@ -22,8 +22,8 @@ typedef struct {
 /* Reads every *.nccl file in these folders (a path may name one file too). Files that are removed meanwhile and files
  * whose header is not written yet are left out; so are damaged ones, which are refused. Numbers that others count with
  * are in range: rows and modules of entries exist, ranks lie in their communicator, times are neither negative nor
- * beyond 2^61, texts are UTF-8 without control characters. Errors: ARGUMENT where there is no file, PATH, IO and
- * MEMORY, and FORMAT with a file and what is wrong in it where none is left. The caller gives it back to
+ * beyond 2^61, texts are UTF-8 without control characters. Errors: ARGUMENT if there is no file, PATH, IO and
+ * MEMORY, and FORMAT with a file and what is wrong in it if none is left. The caller gives it back to
  * slc_nccl_records_free, after an error too. */
 sluice_status slc_nccl_records_read(const char *const *paths, size_t path_count, slc_nccl_records *out);
 
@@ -51,5 +51,5 @@ size_t slc_nccl_dtype_bytes(unsigned dtype);                   /* 0: not known *
  * reduce_scatter, all_to_all, gather and scatter; 0 for what moves no data. At most 2^62. */
 uint64_t slc_nccl_entry_bytes(const slc_nccl_process *process, const slc_nccl_entry *entry);
 
-/* "MODULE+0xOFFSET" of an entry's caller, the module's file name only; "-" where it is not known. */
+/* "MODULE+0xOFFSET" of an entry's caller, the module's file name only; "-" if it is not known. */
 const char *slc_nccl_caller(const slc_nccl_process *process, const slc_nccl_entry *entry, char out[300]);

@@ -35,7 +35,7 @@ static unsigned recorded_redop(const slc_shim_call *call)
     return call->redop < ncclNumOps ? call->redop : SLC_RECORD_CUSTOM_REDOP;
 }
 
-/* The number of a send among those to its peer, of a receive among those from it; 0 where it cannot be counted. */
+/* The number of a send among those to its peer, of a receive among those from it; 0 if it cannot be counted. */
 static uint64_t count_with_peer(const slc_shim_call *call)
 {
     slc_shim_comm *known = call->known;
@@ -71,7 +71,7 @@ static uint32_t count_on_row(slc_shim_call *call)
     return (uint32_t)row->calls;
 }
 
-/* Takes the entry's place for this call alone; false where a newer call has it, or an older one, whose thread was
+/* Takes the entry's place for this call alone; false if a newer call has it, or an older one, whose thread was
  * interrupted, is still in it. In the first round a place that holds 0 belongs to the call of that round. */
 static bool claim_place(slc_record_entry *entry, uint64_t index, uint64_t mask)
 {

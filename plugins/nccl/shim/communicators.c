@@ -45,7 +45,7 @@ static slc_shim_comm *find_bound(const slc_shim_recorder *recorder, ncclComm_t c
     return NULL;
 }
 
-/* Puts it into this table; false where its places are taken. */
+/* Puts it into this table; false if its places are taken. */
 static bool bind_in(slc_shim_comm_table *table, slc_shim_comm *made, ncclComm_t comm)
 {
     size_t place = first_place(comm);

@@ -218,7 +218,7 @@ static sluice_status make_file(const char *path, size_t bytes, void **map)
     return slc_error(SLUICE_ERR_IO, "%s: %zu bytes: %s", path, bytes, strerror(why));
 }
 
-/* Lays the record out for this folder: the ring gets smaller where there is little space, unless the user has said how
+/* Lays the record out for this folder: the ring gets smaller if there is little space, unless the user has said how
  * large it is to be. */
 static sluice_status fit_layout(const char *folder, slc_record_header *header, slc_shim_record_layout *layout)
 {

@@ -18,7 +18,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-/* The record of this process in the folder that is taken where none is given; its path, or "". */
+/* The record of this process in the folder that is taken if none is given; its path, or "". */
 static void standard_record(pid_t pid, char out[512])
 {
     char folder[64], number[32];
@@ -213,7 +213,7 @@ static void without_space_the_program_runs(void **state)
     expect_unrecorded(r, "Cannot allocate memory");
 }
 
-/* Runs the client with its records in a file system of this many MiB; false where this machine gives no right to make
+/* Runs the client with its records in a file system of this many MiB; false if this machine gives no right to make
  * one. Prints the record's size after it. */
 static bool run_in_small_folder(run *r, int mebibytes, const char *entries)
 {

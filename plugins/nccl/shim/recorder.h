@@ -23,8 +23,8 @@ typedef struct {
     bool times;
 } slc_shim_record_layout;
 
-/* Makes a new record and fills its header. Where a folder has little space the ring gets smaller; where there is no
- * room for a file, the record is in private memory, after a warning. */
+/* Makes a new record and fills its header. If a folder has little space, the ring gets smaller; if there is no room for
+ * a file, the record is in private memory, after a warning. */
 void slc_shim_record_file_open(slc_shim_recorder *recorder, const slc_shim_record_layout *wanted);
 
 /* Marks the record as ended; removes its file unless it is to stay, or others may wait for this process. */

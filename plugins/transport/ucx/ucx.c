@@ -171,8 +171,8 @@ static ucs_status_t add_to_environment(const char *variable, const char *value)
     return UCS_OK;
 }
 
-/* Left to itself UCX takes any interface that is up, as the bridge of containers whose address each host has. Whoever
- * chooses transports or devices chooses interfaces too. */
+/* Left to itself, UCX takes any interface that is up, such as a bridge for containers, whose address each host has. A
+ * user who chooses transports or devices has chosen interfaces too. */
 static ucs_status_t bind_to_interfaces(const ucx *self, ucp_config_t *config)
 {
     const char *names = self->host->setting(self->host->context, "interfaces");

@@ -19,7 +19,7 @@ static bool equal(const char *a, const char *b)
     return *a == *b;
 }
 
-/* Our function of this name, NULL where we have none. */
+/* Our function of this name, NULL if we have none. */
 static void *ours(const char *name)
 {
     static const struct {

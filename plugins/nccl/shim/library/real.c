@@ -21,7 +21,7 @@ static _Atomic(const void *) asked;
 
 /* ---- Functions that a library lacks ---- */
 
-static const slc_shim_real none; /* what a process has where no library was found */
+static const slc_shim_real none; /* what a process has if no library was found */
 
 static bool none_was_found(void)
 {
@@ -113,7 +113,7 @@ bool slc_shim_is_ours(const void *function)
     return dladdr(function, &info) && dladdr((const void *)slc_shim_is_ours, &own) && info.dli_fbase == own.dli_fbase;
 }
 
-/* Puts the library among those that are known, or gives the one that is there for the same code; NULL where there is
+/* Puts the library among those that are known, or gives the one that is there for the same code; NULL if there is
  * no room. */
 static const slc_shim_real *publish(slc_shim_real *fresh)
 {

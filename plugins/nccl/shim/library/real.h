@@ -13,7 +13,7 @@ typedef struct slc_shim_real {
 #define SLC_SHIM_NCCL_MEMBER(result, name, parameters, arguments) result(*name) parameters;
     SLC_NCCL_FUNCTIONS(SLC_SHIM_NCCL_MEMBER, SLC_SHIM_NCCL_MEMBER)
 #undef SLC_SHIM_NCCL_MEMBER
-    const char *path;     /* "" where none was found: then each function returns ncclSystemError */
+    const char *path;     /* "" if none was found: then each function returns ncclSystemError */
     uintptr_t begin, end; /* where it is loaded */
     unsigned number;      /* of the libraries found, below SLC_SHIM_MOST_LIBRARIES */
 } slc_shim_real;
@@ -27,7 +27,7 @@ const slc_shim_real *slc_shim_real_default(void);
  * dlsym was asked of last. */
 const slc_shim_real *slc_shim_real_for(const void *caller);
 
-/* The library in whose code the address lies; NULL where it lies in none that was used so far. */
+/* The library in whose code the address lies; NULL if it lies in none that was used so far. */
 const slc_shim_real *slc_shim_real_at(const void *address);
 
 /* The library with this number, which slc_shim_real_default or slc_shim_real_at gave before. */

@@ -1,4 +1,4 @@
-/* Takes the driver's functions, the newer form of each where there are two.
+/* Takes the driver's functions, the newer form of each if there are two.
  * tests/nccl/on_the_bed.py covers this file. */
 #include "plugins/nccl/shim/measure/driver.h"
 

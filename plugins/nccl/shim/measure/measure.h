@@ -1,6 +1,6 @@
 /* Measures what streams do with the operations that a program puts on them: SLUICE_SHIM_DONE has them write into the
  * record which operation they have finished, SLUICE_SHIM_TIME has events say when each one ran. Private to
- * plugins/nccl/shim. A stream that is being captured is only marked as such. Where the driver refuses, measuring ends
+ * plugins/nccl/shim. A stream that is being captured is only marked as such. If the driver refuses, measuring ends
  * with one warning.
  *
  * Events come from pools, one a CUDA context, which grow while they are too small and never shrink. They are read in

@@ -163,7 +163,7 @@ static int try_anchor(slc_shim_recorder *recorder, slc_shim_time_pool *pool, boo
     return 0;
 }
 
-/* Takes the narrowest of some tries; the first one that is as narrow as an idle device's ends them. Where the device is
+/* Takes the narrowest of some tries; the first one that is as narrow as an idle device's ends them. If the device is
  * too busy for one, the old anchor serves on. False: there is none. */
 static bool renew_anchor(slc_shim_recorder *recorder, slc_shim_time_pool *pool, bool patient)
 {

@@ -27,7 +27,7 @@ void slc_shim_times_end(slc_shim_recorder *recorder, slc_shim_time_pair *pair, b
 void slc_shim_times_lose(slc_shim_recorder *recorder, slc_shim_time_pair *pair);
 void slc_shim_times_lost(slc_shim_recorder *recorder);
 
-/* Reads all pairs that are finished. Where another thread reads some just now, it waits for that one. */
+/* Reads all pairs that are finished. If another thread reads some just now, it waits for that one. */
 void slc_shim_times_harvest(slc_shim_recorder *recorder);
 
 /* Called in a process that was forked: its parent's contexts are not its own, nor are the locks that other threads

@@ -79,8 +79,8 @@ typedef struct {
 const slc_shim_cu_driver *slc_shim_cu(void);
 
 /* Gives the GPU of this number, which keeps its primary context and its kernels until the process ends. Errors:
- * UNSUPPORTED where the process has no driver or this build no kernels for it, SYSTEM. Where the kernels alone are
- * missing *out is the GPU all the same, else NULL. */
+ * UNSUPPORTED if the process has no driver or this build no kernels for it, SYSTEM. If the kernels alone are missing,
+ * *out is the GPU all the same, else NULL. */
 sluice_status slc_shim_gpu_open(int number, const slc_shim_gpu **out);
 unsigned slc_shim_gpu_number(const slc_shim_gpu *gpu);
 

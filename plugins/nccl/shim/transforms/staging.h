@@ -7,7 +7,7 @@
 
 enum { SLC_SHIM_STAGING_UNIT = 256 };
 
-/* A communicator's share; all zero: none. Whoever has it keeps it in place. */
+/* A communicator's share; all zero: none. Its holder does not move it. */
 typedef struct slc_shim_staging_share {
     const slc_shim_gpu *gpu;
     slc_shim_cu_address memory;
@@ -26,7 +26,7 @@ void slc_shim_staging_shrink(slc_shim_staging_share *share, uint64_t bytes);
 /* Gives a share back, on whose memory nothing works any more. The GPU's memory stays. */
 void slc_shim_staging_give(slc_shim_staging_share *share);
 
-/* Frees the GPU's memory where no communicator has a share of it. In the GPU's context; it may wait for all that runs
+/* Frees the GPU's memory if no communicator has a share of it. In the GPU's context; it may wait for all that runs
  * on the GPU, so that nobody calls it while other ranks wait for this one. */
 void slc_shim_staging_free_unused(const slc_shim_gpu *gpu);
 

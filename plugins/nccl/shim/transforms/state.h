@@ -43,7 +43,7 @@ typedef struct slc_shim_transformed {
     bool was_used;
     struct {
         slc_shim_cu_stream stream;
-        slc_shim_cu_address own_memory; /* for the words, where there is no share; freed with the communicator */
+        slc_shim_cu_address own_memory; /* for the words, if there is no share; freed with the communicator */
         uint64_t words[3];              /* that the other ranks are asked with */
         sluice_status status;
     } question;

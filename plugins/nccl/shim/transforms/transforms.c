@@ -177,7 +177,7 @@ static void free_transformed(slc_shim_transformed *t)
     free(t);
 }
 
-/* Takes what a communicator needs. Where not all is there, this rank can still tell the others so, if it has t->gpu. */
+/* Takes what a communicator needs. If not all is there, this rank can still tell the others so, if it has t->gpu. */
 static sluice_status prepare(slc_shim_transformed *t)
 {
     sluice_status status = slc_shim_gpu_open(t->comm->row->device, &t->gpu);
