@@ -57,7 +57,7 @@ settings() {
     alike BERT --model bert
 }
 
-# SLUICE_TEST_SEED changes the seeds of the emulated GPU's orders. Where tests are scaled down, under sanitizers,
+# SLUICE_TEST_SEED changes the seeds of the emulated GPU's orders. If tests are scaled down, under sanitizers,
 # tests.models_cuda_test has the models that are left out here.
 RANDOM=${SLUICE_TEST_SEED:-1}
 whole=$(awk -v scale="${SLUICE_TEST_SCALE:-1}" 'BEGIN { print (scale >= 0.5 ? "yes" : "no") }')

@@ -117,7 +117,7 @@ check_manual() {
         return
     fi
     for page in '' $commands; do
-        # shellcheck disable=SC2086 # no word where there is no command
+        # shellcheck disable=SC2086 # no word if there is no command
         "$sluice" $page --help=man >"$work/page.1"
         check "sluice $page: groff warns of nothing" '' "$(groff -man -Tascii -ww -z "$work/page.1" 2>&1)"
         check "sluice $page: has the sections of a manual page" 'NAME SYNOPSIS DESCRIPTION EXIT STATUS' \

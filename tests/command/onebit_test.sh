@@ -43,7 +43,7 @@ one_bit_an_element() { # FILE RANKS: after the freeze, compared with four bytes 
     holds "bytes of a step of the warm-up" "$1" "r['warm_up']['bytes_sent'] > 25 * r['compressed']['bytes_sent']"
 }
 
-# 0/1 Adam with intervals between exchanges: ranks differ in most steps, and agree where somebody looks.
+# 0/1 Adam with intervals between exchanges: ranks differ in most steps, and agree if somebody looks.
 local_steps() {
     local common=(-n 2 --optimizer zero_one_adam --strategy onebit --lr 0.0005 --freeze-step 20 --warmup 5 --steps 43
         --onebit 'local_step_scaler=8,local_step_clipper=4') schedule

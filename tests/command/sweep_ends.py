@@ -4,8 +4,8 @@
 A moment is a way to end a sweep (the launcher is killed, with its ranks or alone; one rank is; Ctrl-C; nobody reads the
 output; the disk is full; a cell is not finite) and how many cells have finished before. Then both files must be whole,
 the same command must make what is missing and no more, and the results must have the cells, columns and weights of a
-sweep that nothing has disturbed. The full disk needs a file system of its own, and is left out where none can be
-mounted. Exit code 1 where one moment fails.
+sweep that nothing has disturbed. The full disk needs a file system of its own, and is left out if none can be
+mounted. Exit code 1 if one moment fails.
 """
 import csv, json, os, random, shutil, signal, subprocess, sys, tempfile, time
 

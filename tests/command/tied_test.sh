@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `--tied split` keeps its promises: weights that no strategy, schedule or budget changes, a loss within rounding of
-# joint's, checkpoints from which either way goes on; no effect where no table is shared.
+# joint's, checkpoints from which either way goes on; no effect if no table is shared.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"

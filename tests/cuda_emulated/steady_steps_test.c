@@ -1,5 +1,5 @@
 /* In its steady state a step of a model allocates no memory of the GPU, and the host waits for the GPU once, at the
- * step's end; where there are more micro-batches, also for inputs that are two of them old. The emulated runtime
+ * step's end; if there are more micro-batches, also for inputs that are two of them old. The emulated runtime
  * counts. */
 #include "tests/cuda_emulated/nano.h"
 

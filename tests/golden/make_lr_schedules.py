@@ -2,7 +2,7 @@
 """Makes lr_schedules.json next to this file: the rates of transformers' schedules, as the truth for tests.
 
     python3 make_lr_schedules.py            writes it (the committed file came from transformers 5.23.0, torch 2.15.0)
-    python3 make_lr_schedules.py --compare  exit code 1 where the file differs from this machine's transformers
+    python3 make_lr_schedules.py --compare  exit code 1 if the file differs from this machine's transformers
 
 Each case has options of `sluice train`, the tokens of a step (0: the clock counts steps), step numbers from 1 and the
 rate of each. Step s stands at index s - 1 of transformers' schedule once the warm-up is over, and at index s in it, so

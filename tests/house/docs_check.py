@@ -259,7 +259,7 @@ def check_sentences(root):
 
 
 def columns_fault(printed, page):
-    """Says why the page has not the keys of `sluice nccl --json` that the command prints; None where it has them."""
+    """Says why the page has not the keys of `sluice nccl --json` that the command prints; None if it has them."""
     found = re.search(r"<!-- columns of `sluice nccl`[^\n]*-->\n(.*?)<!-- end of columns -->", page, re.S)
     if len(re.findall(r"^\| `\w+` \| (?!type)", printed, re.M)) < 20:
         return "sluice nccl --columns prints no table of columns"

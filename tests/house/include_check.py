@@ -294,7 +294,7 @@ def refuse_prefixes(headers):
 
 
 def refuse(path, target, local):
-    """Why the file may not include the target; None where it may."""
+    """Why the file may not include the target; None if it may."""
     folder = part_of(path, PUBLIC_ONLY)
     if folder:
         return refuse_public_only(target, PUBLIC_ONLY[folder], local)
@@ -343,7 +343,7 @@ def graph_of(texts):
 
 
 def way_back(graph, start):
-    """The shortest way from a node to itself, with each node once; [] where there is none."""
+    """The shortest way from a node to itself, with each node once; [] if there is none."""
     came_from, row = {}, [start]
     for node in row:
         for after in sorted(graph[node]):

@@ -183,7 +183,7 @@ says OFF ON 'Apache-2.0 AND LicenseRef-NVIDIA-CUDA-EULA:'
 says OFF OFF ''
 [ "$(cat "$work/out")" = '-- licence of this build: Apache-2.0' ] || { cat "$work/out" && exit 1; }
 
-# The NCCL shim is next to the library. It gives away NCCL's names and dlsym only, and where there is no NCCL it is quiet.
+# The NCCL shim is next to the library. It gives away NCCL's names and dlsym only, and if there is no NCCL it is quiet.
 shim=$lib/libsluice_nccl.so
 names=$(nm -D --defined-only "$shim" | awk '{print $3}')
 if [ -n "$(grep -Ev '^(p?nccl[A-Z][A-Za-z0-9_]*|dlsym)$' <<<"$names")" ] ||

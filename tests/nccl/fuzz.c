@@ -34,7 +34,7 @@ typedef enum {
 static const char *const kind_names[] = {"all-reduce", "reduce-scatter", "all-gather", "reduce", "broadcast",
                                          "all-to-all", "gather",         "scatter",    "message"};
 
-/* A communicator as the script sees it: on every rank the same, but for the handle, which is NULL where the rank is
+/* A communicator as the script sees it: on every rank the same, but for the handle, which is NULL if the rank is
  * not a member. */
 typedef struct {
     bool alive, nonblocking;
@@ -235,7 +235,7 @@ static void repeat(fuzzer *f, operation *o)
     o->to %= o->among->size;
 }
 
-/* False where the arenas are full. */
+/* False if the arenas are full. */
 static bool draw_operation(fuzzer *f, size_t *used)
 {
     operation o = {.kind = draw(&f->script, KINDS), .among = drawn_communicator(f)};

@@ -93,7 +93,7 @@ def configure(stage, built):
 
 
 def build(stage, ahead, few, advance):
-    """Configures and builds what the stage needs; with `few`, nothing where it has no test."""
+    """Configures and builds what the stage needs; with `few`, nothing if it has no test."""
     built = Built()
     if not configure(stage, built):
         return built
@@ -201,7 +201,7 @@ class Run:
             self.builds[stage] = self.pool.submit(build, stage, ahead, self.form.few, advance)
 
     def built(self, stage):
-        """Waits for a preset's build; returns it, or nothing where there is nothing to test."""
+        """Waits for a preset's build; returns it, or nothing if there is nothing to test."""
         name = f"build {stage.name}"
         self.enter(name)
         begin = time.monotonic()

@@ -1,7 +1,7 @@
 """Tells what became of the tests of one run: reads the file that ctest --output-junit writes, and the seconds that
 test_seconds notes.
 
-A test that is skipped, or skips a part, prints a line `SKIP: WHY`; skip() of cmocka counts without one too. Where a
+A test that is skipped, or skips a part, prints a line `SKIP: WHY`; skip() of cmocka counts without one too. If a
 build has the device cuda and the machine no GPU, all kernel tests say so, which counts once. A test that was selected
 and is disabled has failed: it should have run."""
 import re

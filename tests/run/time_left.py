@@ -10,7 +10,7 @@ IN_USE = 0.85  # the share of the cores that a run keeps busy, until it shows
 
 class TimeLeft:
     def __init__(self, expected, say):
-        """expected: (stage, CPU seconds) in the order of the run, seconds None where nobody knows."""
+        """expected: (stage, CPU seconds) in the order of the run, seconds None if nobody knows."""
         self.expected, self.say = dict(expected), say
         self.order = [stage for stage, _ in expected]
         self.done = {stage: 0.0 for stage in self.order}  # the share of each

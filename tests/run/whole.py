@@ -38,7 +38,7 @@ def processor():
 
 
 def state():
-    """The commit that is checked out, and how many files differ from it; nothing where that is unknown."""
+    """The commit that is checked out, and how many files differ from it; nothing if that is unknown."""
     head, changes = git("rev-parse", "HEAD"), git("status", "--porcelain")
     return (head.strip(), len(changes.splitlines())) if head and changes is not None else None
 

@@ -81,7 +81,7 @@ static sluice_status least_budget(const slc_job *job, const slc_plan_request *as
     return status;
 }
 
-/* A schedule's plan for a budget between the least there is and what the schedule takes by itself. Where that fails,
+/* A schedule's plan for a budget between the least there is and what the schedule takes by itself. If that fails,
  * the plan is for exactly what it takes; some schedules place operations otherwise within a limit, so even that may be
  * too little, and the last plan has no budget. */
 static sluice_status plan_tightly(const slc_job *job, const slc_plan_request *request, const char *schedule,

@@ -1,6 +1,6 @@
 /* The seeds of random tests. They are fixed, so that a test does the same each time. SLUICE_TEST_SEED=NUMBER changes
- * what all of them give; `./dev test --all` draws such a number for its whole run, and says it. Whoever makes random
- * numbers of a seed makes them of test_seed(seed), so that tests keep their own small seeds. */
+ * what all of them give; `./dev test --all` draws such a number for its whole run, and says it. Code that makes random
+ * numbers from a seed makes them from test_seed(seed), so that tests keep their own small seeds. */
 #pragma once
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Tests of full disks source this file after command_check.sh, as `. small_disk.sh SIZE "$@"`. It mounts a disk of that
 # size as $work/small, and $mounted is yes. A user who may not mount gets a namespace of his own, in which the script
-# starts anew; where there are none, $mounted is empty.
+# starts anew; if there are none, $mounted is empty.
 # shellcheck disable=SC2034,SC2154 # mounted is used by those who source it; work comes from command_check.sh
 mkdir "$work/small"
 mounted=

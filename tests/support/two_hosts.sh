@@ -1,4 +1,4 @@
-# Two hosts for a script that sources this: the network namespaces $a and $b, which it names. Where namespaces cannot be
+# Two hosts for a script that sources this: the network namespaces $a and $b, which it names. If namespaces cannot be
 # made, make_hosts fails, and ip says why.
 # shellcheck shell=bash disable=SC2154
 

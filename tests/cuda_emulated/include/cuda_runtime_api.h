@@ -1,5 +1,5 @@
 /* The part of CUDA's runtime that this project calls, for builds without the toolkit: tests/cuda_emulated implements it
- * on the host. Where the toolkit is installed, cuda_declarations_test.c proves that these declarations are its own. */
+ * on the host. If the toolkit is installed, cuda_declarations_test.c proves that these declarations are its own. */
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Operations of which one knows from outside when they ran, to 0.1 s: all wait for a late rank, some are in a group,
- * some captured. Where the shim recorded them, each rank looks into the record of its own process: what ran when, and
+ * some captured. If the shim recorded them, each rank looks into the record of its own process: what ran when, and
  * what streams have finished. With --nonblocking the communicators do not block, and nothing is captured. */
 #include "tests/nccl/programs/shared/own_record.h"
 #include "tests/nccl/programs/shared/ranks.h"
@@ -20,7 +20,7 @@ static int64_t now_ns(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* When the late rank's stream went on; 0 where that was another process. */
+/* When the late rank's stream went on; 0 if that was another process. */
 static _Atomic int64_t late_until_ns;
 
 static void be_late(void *unused)
@@ -38,7 +38,7 @@ typedef struct {
     unsigned row_number;
 } record;
 
-/* Finds the rank's row; false where the shim wrote none. */
+/* Finds the rank's row; false if the shim wrote none. */
 static bool open_record(record *it, int rank)
 {
     if (!slc_own_record_open(&it->own)) return false;

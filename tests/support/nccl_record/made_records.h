@@ -16,7 +16,7 @@ typedef struct {
 } made_record;
 
 /* An empty record of a process of this boot of the machine, which has ended; with room for times where `timed`. A test
- * may change the header. It ends the test where there is no memory. */
+ * may change the header. It ends the test if there is no memory. */
 made_record made_record_new(const char *host, int64_t pid, uint32_t entry_count, bool timed);
 void made_record_free(made_record *record);
 

@@ -2,7 +2,7 @@
  * HOSTCUDA_KERNELS.
  *
  * They are found by name inside the mangled ones, which also name the element's type and the operator. Inputs are ours:
- * small whole numbers, such that every order of a reduction has the same bits in every type. Where a sum of all ranks
+ * small whole numbers, such that every order of a reduction has the same bits in every type. If a sum of all ranks
  * would not be exact (8 bits of floating point), all but two ranks give zeros; a product has at most two twos. */
 #include <math.h>
 #include <stdbool.h>

@@ -123,7 +123,7 @@ static bool order_shows(const call *c)
 
 enum { MOST_RANKS = 4 };
 
-/* Gives the permutation with this number of the ranks; false where there are fewer. */
+/* Gives the permutation with this number of the ranks; false if there are fewer. */
 static bool make_order(int size, int number, int order[MOST_RANKS])
 {
     for (int rank = 0; rank < size; rank++) {

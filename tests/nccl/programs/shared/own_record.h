@@ -11,5 +11,5 @@ typedef struct {
     const slc_record_time *times; /* NULL: it has none */
 } slc_own_record;
 
-/* Maps it; stays mapped. False where the shim wrote none. */
+/* Maps it; stays mapped. False if the shim wrote none. */
 bool slc_own_record_open(slc_own_record *record);

@@ -86,7 +86,7 @@ static void everything(void)
     need(!nccl.CommDestroy(child), "destroy");
 }
 
-/* Prints what NCCL answers where there is no GPU, to be compared with and without the shim. */
+/* Prints what NCCL answers if there is no GPU, to be compared with and without the shim. */
 static void answers(void)
 {
     int version = 0;

@@ -1,5 +1,5 @@
 /* The part of CUDA 13's driver that the host's CUDA implements (tests/nccl/bed/hostcuda), with the numbers of the real
- * one. Where the toolkit is installed, declarations_test proves that these declarations are its own. */
+ * one. If the toolkit is installed, declarations_test proves that these declarations are its own. */
 #pragma once
 
 #include <stddef.h>

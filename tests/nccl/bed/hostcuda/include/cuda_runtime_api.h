@@ -1,5 +1,5 @@
 /* The part of CUDA 13's runtime that the host's CUDA implements (tests/nccl/bed/hostcuda), with the layouts and numbers
- * of the real one, so that programs compiled against either run on both. Where the toolkit is installed,
+ * of the real one, so that programs compiled against either run on both. If the toolkit is installed,
  * declarations_test proves that these declarations are its own. */
 #pragma once
 
