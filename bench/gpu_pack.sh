@@ -89,7 +89,7 @@ if grep -q 'docs/examples/digits_mlp_cuda:' "$build/build.ninja"; then # the bui
     example=$build/docs/examples/digits_mlp_cuda
     if [ -x "$example" ]; then strip_to "$pack/bin" "$example"; else echo "${example##*/}" >>"$work/missing"; fi
 fi
-# Programs that use NCCL load the NCCL and the CUDA of the machine that they run on. A build lacks them where it has no
+# Programs that use NCCL load the NCCL and the CUDA of the machine that they run on. A build lacks them if it has no
 # CUDA over the host's memory to link them with.
 for file in plugins/nccl/shim/libsluice_nccl.so tests/nccl/nccl_{groups,graph,collectives,fuzz,compressed}; do
     grep -q "^build $file:" "$build/build.ninja" || continue
@@ -141,7 +141,7 @@ exec "$@"
 RUN
 chmod +x "$pack/run"
 
-# The tests have much in common, which xz sees where its window reaches from one to the next.
+# The tests have much in common, which xz sees if its window reaches from one to the next.
 tar -C "$work" --sort=name --owner=0 --group=0 -cf - sluice-gpu |
     xz -T1 --lzma2=preset=$preset,dict=128MiB >"$work/pack.tar.xz"
 bytes=$(stat -c %s "$work/pack.tar.xz")

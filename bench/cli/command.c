@@ -114,7 +114,7 @@ int slc_fail(const char *who)
 int slc_tool_run(const slc_tool *program, int argc, char **argv)
 {
     program_name = program->name;
-    signal(SIGCHLD, SIG_DFL); /* where a parent had it ignored, how a child ends is lost */
+    signal(SIGCHLD, SIG_DFL); /* if a parent had it ignored, how a child ends is lost */
     open_standard_files();
     slc_provenance_begin(program->name, argc, argv);
     atexit(check_at_exit);

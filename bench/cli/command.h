@@ -7,7 +7,7 @@
 #include "bench/cli/tool.h"
 
 /* Runs the subcommand that argv[1] names; answers --help, --help=FORM (man, markdown, bash) and --version itself.
- * Closes standard output. Returns the exit code: EXIT_USAGE for a name that is not in the table, EXIT_FAILED where not
+ * Closes standard output. Returns the exit code: EXIT_USAGE for a name that is not in the table, EXIT_FAILED if not
  * all that was printed has arrived. */
 int slc_tool_run(const slc_tool *program, int argc, char **argv);
 

@@ -1,4 +1,4 @@
-/* The compute threads of a rank where its command line does not say. One thread calls this. */
+/* The compute threads of a rank if its command line does not say. One thread calls this. */
 #pragma once
 
 #include <sluice/status.h>

@@ -4,7 +4,7 @@
     generate.py [--sluice PATH] [--layers N] [--channels N] [--heads N] [--prompt N] [--tokens N] [--threads N]
                 [--repeats N] [--json FILE]
 
-Needs torch and transformers. The shape is that of GPT-2 124M where nothing else is said. Both get the same prompt of
+Needs torch and transformers. The shape is that of GPT-2 124M if nothing else is said. Both get the same prompt of
 random tokens and make the same number of tokens; they take turns, and the medians over --repeats are printed with their
 ratio. Exit code 1 if the tokens differ.
 """

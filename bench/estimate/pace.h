@@ -34,7 +34,7 @@ sluice_status slc_pace_of_cluster(const char *name, slc_pace *pace);
 sluice_status slc_pace_link(const char *throttle, bool one_host, slc_pace *pace);
 
 /* Replaces a profile's times. A layer's forward takes its matrix products' FLOPs (2 for each parameter and row; for
- * attention 4 s d a row, half of that where it is causal) at the pace of products, and moves the activations that it
+ * attention 4 s d a row, half of that if it is causal) at the pace of products, and moves the activations that it
  * keeps twice through memory; its backward takes twice that. */
 void slc_pace_set_times(const slc_pace *pace, const sluice_model_config *model, uint32_t batch, uint32_t length,
                         slc_profile *profile);

@@ -22,7 +22,7 @@ typedef struct {
 } slc_eval_model;
 
 /* Makes a model of out->config on a runtime of one rank and loads the weights. data_bytes: memory of the host that data
- * take and the budget counts too, where the model is in the same memory. keeps_gradients: instead of updating anything,
+ * take and the budget counts too, if the model is in the same memory. keeps_gradients: instead of updating anything,
  * steps keep their gradients; else there are none. The caller destroys, after an error too. Errors:
  * UNSUPPORTED (several ranks); those of creating a model and of loading weights. */
 sluice_status slc_eval_model_create(const slc_eval_options *options, uint32_t batch, uint32_t length,

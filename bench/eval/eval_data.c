@@ -46,7 +46,7 @@ static const char *sequences_word(const evaluation *e)
 
 /* ---- Opening ---- */
 
-/* The whole context, where nothing else is said: the more a model sees, the better it guesses. */
+/* The whole context, if nothing else is said: the more a model sees, the better it guesses. */
 static sluice_status choose_length(evaluation *e)
 {
     const slc_eval_options *o = e->options;

@@ -1,4 +1,4 @@
-/* Tokens are drawn as often as softmax says, among the largest logits alone where top_k says so; ties go to the first
+/* Tokens are drawn as often as softmax says, among the largest logits alone if top_k says so; ties go to the first
  * token; the same token number draws the same token; what is no number is refused. */
 #include "bench/eval/sampling.h"
 

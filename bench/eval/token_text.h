@@ -1,4 +1,4 @@
-/* Text to tokens and back, as the weights of a model want it: by the tokenizer.json that lies with them, as bytes where
+/* Text to tokens and back, as the weights of a model want it: by the tokenizer.json that lies with them, as bytes if
  * the vocabulary has the 256 of them, or not at all. Tokens that are added one by one give their text in whole UTF-8
  * characters. One thread. */
 #pragma once

@@ -360,7 +360,7 @@ static void read_signals(job *j)
     reap(j);
 }
 
-/* Did the rank end as it was to: by Ctrl-C, or, where rank 0 speaks for itself, in time before its job's end? */
+/* Did the rank end as it was to: by Ctrl-C, or, if rank 0 speaks for itself, in time before its job's end? */
 static bool is_as_asked(const job *j, const slc_rank_end *end)
 {
     if (end->killed) return false;
@@ -379,7 +379,7 @@ static void say_ends(job *j, const char *then)
     j->said = j->failed;
 }
 
-/* Ends the job where the ranks have not moved their own limit on in time. */
+/* Ends the job if the ranks have not moved their own limit on in time. */
 static void check_ranks_limit(job *j, uint64_t now)
 {
     uint64_t limit = j->options->limit_at_ns ? atomic_load(j->options->limit_at_ns) : 0;

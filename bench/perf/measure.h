@@ -18,12 +18,12 @@ typedef struct {
     uint32_t ahead;
     bool ring;   /* no collective, and `kind` is SLC_CALL: each rank sends the buffer to the next one */
     bool beside; /* the calling thread computes at the same time */
-    bool copy;   /* measure plain copies too, where all ranks reach each other through memory */
+    bool copy;   /* measure plain copies too, if all ranks reach each other through memory */
     uint64_t most_bytes, block_bytes;
     uint32_t iterations, warm_up;
     uint32_t checks; /* how often the result is checked, each time of other values; 0: never */
     bool any_order;  /* on GPUs a sum may be the transport's own */
-    bool average;    /* a sum is divided by the number of ranks where it is checked; its time is the same */
+    bool average;    /* a sum is divided by the number of ranks if it is checked; its time is the same */
 } slc_perf_config;
 
 typedef struct {
@@ -45,7 +45,7 @@ typedef struct {
 
 typedef struct slc_perf slc_perf;
 
-/* The bytes that are measured where `bytes` are asked for: rounded down so that every rank owns a multiple of 16
+/* The bytes that are measured if `bytes` are asked for: rounded down so that every rank owns a multiple of 16
  * elements, but not below 16 elements a rank; 0 stays 0. */
 uint64_t slc_perf_size(sluice_dtype dtype, int ranks, uint64_t bytes);
 

@@ -24,7 +24,7 @@ static void count_stop(int signal)
     stops++;
 }
 
-/* Used only where nothing is computed: see bench/launch/stop_signals.h. */
+/* Used only if nothing is computed: see bench/launch/stop_signals.h. */
 static void handle_signals(void)
 {
     struct sigaction action = {.sa_handler = count_stop};

@@ -1,4 +1,4 @@
-/* `sluice bench` as the command that starts the ranks of a sweep, again where they died. */
+/* `sluice bench` as the command that starts the ranks of a sweep, again if they died. */
 #pragma once
 
 #include "bench/sweep/options.h"

@@ -1,4 +1,4 @@
-/* A folder is continued where everything agrees that is no list of the sweep.
+/* A folder is continued if everything agrees that is no list of the sweep.
  * tests/command/bench_test.sh covers this file. */
 #include "bench/sweep/opening.h"
 
@@ -66,7 +66,7 @@ static bool has_table_only(const slc_bench_options *options)
            !slc_folder_path(options->output, "results.csv", csv) && access(json, F_OK) && !access(csv, F_OK);
 }
 
-/* Reads what the folder has, and refuses it where this sweep cannot continue it. */
+/* Reads what the folder has, and refuses it if this sweep cannot continue it. */
 static sluice_status read_there(const slc_bench_options *options, const json_t *settings, slc_bench_results *results)
 {
     const char *folder = options->output;

@@ -51,7 +51,7 @@ sluice_status slc_bench_results_read(const char *path, slc_bench_results *out);
 const json_t *slc_bench_value(const json_t *row, const char *key);
 const char *slc_bench_text(const json_t *row, const char *key); /* "" if missing */
 double slc_bench_number(const json_t *row, const char *key);    /* NaN if missing or null */
-/* Writes a blank and the number, or `none` where it is NaN: only plans made from measured times predict a step, only
+/* Writes a blank and the number, or `none` if it is NaN: only plans made from measured times predict a step, only
  * repetitions have a spread, and a step's median takes some steps. */
 void slc_bench_put_number(FILE *file, int width, int digits, double value, const char *none);
 /* Writes the strategy for people to read, followed by "split" if tied parameters are split. Returns `text`. */

@@ -11,12 +11,12 @@ typedef struct slc_command_line {
     const char *const *headings; /* of the rows' groups, by their number, as "With --data:" */
     const char *arguments;       /* that follow the options, as "[DIR...]" */
     const char *doc;             /* bench/cli/help/help.h */
-    const char *hint;            /* said where an argument is not taken, as "the prompt is --prompt TEXT" */
+    const char *hint;            /* said if an argument is not taken, as "the prompt is --prompt TEXT" */
     size_t typed;                /* a field const char *[], as long as `rows`, for slc_option_typed */
     size_t program;              /* a field char *const *: the first argument and all that follow it, which are
                                     another program's */
     size_t argument;             /* a field const char *: the one argument, which must be given */
-    sluice_status (*take)(void *options, char *argument); /* each argument, where `argument` is not used */
+    sluice_status (*take)(void *options, char *argument); /* each argument, if `argument` is not used */
     sluice_status (*check)(void *options); /* after the last option: what excludes each other, what is missing */
     void (*begin)(void *options);          /* sets defaults, instead of slc_option_defaults */
     const struct slc_command_line *shared; /* options that several commands have, in the struct that lies at

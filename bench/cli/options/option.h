@@ -36,7 +36,7 @@ typedef struct slc_option {
     unsigned flags;
     const char *doc;
     double least, most;
-    const char *choices; /* with commas; completion offers them where `argument` lists none itself */
+    const char *choices; /* with commas; completion offers them if `argument` lists none itself */
     const char *later;   /* choices that are known and not yet built, for the command's own check */
     size_t config;       /* a field of what the command makes of its options; 0: none */
     char letter;         /* the short option; 0: none */

@@ -1,4 +1,4 @@
-/* A file that grows has whole pieces and nothing else at every moment, also where the disk is full for a while. */
+/* A file that grows has whole pieces and nothing else at every moment, also if the disk is full for a while. */
 #include "bench/cli/output/growing_file.h"
 #include "tests/support/base/folder.h"
 

@@ -7,5 +7,5 @@
 unsigned slc_terminal_columns(FILE *file);
 
 /* Writes the line over the present one, cut to the terminal's columns, and leaves the cursor on it. A line that is no
- * wider is written as it is, and so is each line where the width is not known. */
+ * wider is written as it is, and so is each line if the width is not known. */
 void slc_terminal_rewrite(FILE *file, const char *line);

@@ -43,7 +43,7 @@ typedef enum {
 typedef struct {
     const char *name;
     double bytes[2]; /* bytes moved for each element, by sluice_dtype of the case */
-    /* Works on arrays that the host can write, even where the kernel then runs on a GPU: they are copied there, again
+    /* Works on arrays that the host can write, even if the kernel then runs on a GPU: they are copied there, again
      * and again up to the size of the case. So it uses count and array, and fills every array evenly. */
     sluice_status (*prepare)(slc_kernel_case *);
     sluice_status (*call)(slc_kernel_case *);

@@ -151,7 +151,7 @@ static slc_time_bounds medians_of(samples *s, size_t row)
                              slc_median(s->high + row * s->step_count, count)};
 }
 
-/* A rank that waits for a slower one finds its stream busy, so bounds that are loose count only where all ranks' are.
+/* A rank that waits for a slower one finds its stream busy, so bounds that are loose count only if all ranks' are.
  */
 static void keep_slowest(slc_time_bounds *slowest, slc_time_bounds rank)
 {

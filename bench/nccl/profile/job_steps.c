@@ -1,5 +1,5 @@
 /* Calls are numbered by what they do and where their data lies, for layers of one size differ by their addresses alone;
- * where addresses change from step to step, by what they do. nccl_profile_test.c covers this file. */
+ * if addresses change from step to step, by what they do. nccl_profile_test.c covers this file. */
 #include "bench/nccl/profile/job_steps.h"
 
 #include "bench/nccl/profile/calls.h"
@@ -197,7 +197,7 @@ static bool step_at(const rank_search *s, size_t at)
     return true;
 }
 
-/* Counts the steps of a rank, and keeps their times where `rank` has room for them. */
+/* Counts the steps of a rank, and keeps their times if `rank` has room for them. */
 static size_t walk_steps(const rank_search *s, slc_rank_steps *rank)
 {
     size_t count = 0, end = SIZE_MAX, length = s->period.length;

@@ -36,8 +36,8 @@ typedef struct {
 /* Finds the steps on the largest communicator that carries reductions (at least a hundredth of the bytes that another
  * one carries). A step begins where the run of steps does, or where it ends. If that is not known (the oldest entries
  * are gone and the program still runs), it begins after the reduction that most all-gathers follow, or else the longest
- * time without a reduction. Errors: ARGUMENT with the reason if no step is to be found, where the records have no
- * times, and where ranks differ; MEMORY. After an error nothing is to be freed. */
+ * time without a reduction. Errors: ARGUMENT with the reason if no step is to be found, if the records have no
+ * times, and if ranks differ; MEMORY. After an error nothing is to be freed. */
 sluice_status slc_job_steps_find(const slc_nccl_records *records, slc_job_steps *out);
 void slc_job_steps_free(slc_job_steps *steps);
 

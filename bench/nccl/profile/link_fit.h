@@ -11,7 +11,7 @@ typedef struct {
 } slc_link_figures;
 
 /* An operation's time includes waiting for the slowest rank, so in each step that rank's time counts which came last,
- * and of these the median, or the least one where ranks are missing. An all-reduce counts as a reduce-scatter and an
+ * and of these the median, or the least one if ranks are missing. An all-reduce counts as a reduce-scatter and an
  * all-gather of half its time each. Errors: ARGUMENT (a world of one rank has no link; no operation has a time),
  * MEMORY. */
 sluice_status slc_link_figures_fit(const slc_job_steps *steps, slc_link_figures *out);

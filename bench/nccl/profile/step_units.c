@@ -28,7 +28,7 @@ static void match_backward(slc_step_unit *unit, size_t gather, size_t *matched)
 }
 
 /* `members` [count] are the class's units. The first `count` gathers are the forward's, and the last ones, at most as
- * many, the backward's; where these are fewer, the layers that are first in the backward still have their values. */
+ * many, the backward's; if these are fewer, the layers that are first in the backward still have their values. */
 static size_t match_class(const slc_job_steps *steps, slc_step_unit **members, size_t count, uint64_t elements)
 {
     size_t gathers = gathers_in_class(steps, elements), forward = gathers < count ? gathers : count, matched = 0;

@@ -83,7 +83,7 @@ static size_t place_of_pause(const double *pauses, size_t count, size_t length, 
     return longest > longer * others && pause > least_share * step ? best : length;
 }
 
-/* Finds where a step begins and how long it is. It is several periods where layers are alike: as many as can be between
+/* Finds where a step begins and how long it is. It is several periods if layers are alike: as many as can be between
  * the longest pauses. If pauses do not tell, it is one period, and begins with the stretch. */
 static void find_step(slc_nccl_steps *s, const slc_period *found, double *room)
 {

@@ -11,7 +11,7 @@
 typedef struct {
     const slc_nccl_entry **calls;
     size_t call_count;
-    size_t first;    /* in `calls`: where the first step begins: after a pause, where pauses tell steps apart */
+    size_t first;    /* in `calls`: where the first step begins: after a pause, if pauses tell steps apart */
     size_t length;   /* calls in a step; 0: nothing repeats, and what follows is 0 */
     size_t count;    /* whole steps, one after another */
     uint64_t bytes;  /* of a step */

@@ -16,7 +16,7 @@ typedef struct {
 } slc_nccl_fusing_costs;
 
 /* Sequences of one shape: n neighbouring calls of one thread, alike but for their counts, on one communicator and
- * stream, in one group (`grouped`), or in none and not 50 us apart: neither the calls nor, where times are known, the
+ * stream, in one group (`grouped`), or in none and not 50 us apart: neither the calls nor, if times are known, the
  * operations. */
 typedef struct {
     const slc_nccl_process *process; /* of the first one */

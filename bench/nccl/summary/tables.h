@@ -14,7 +14,7 @@ typedef enum {
     SLC_NCCL_RATE,    /* number: a real number; two digits after the point */
     SLC_NCCL_MEAN,    /* number: a real number; six digits */
     SLC_NCCL_PERCENT, /* number: a real number; 5.1 % */
-    SLC_NCCL_KEY,     /* key: 16 hexadecimal digits, null where it is 0; the first four of them */
+    SLC_NCCL_KEY,     /* key: 16 hexadecimal digits, null if it is 0; the first four of them */
     SLC_NCCL_SWITCH,  /* yes: true or false; the JSON alone has it */
     SLC_NCCL_LIST,    /* json: a list, and OBJECT an object; the JSON alone has them */
     SLC_NCCL_OBJECT,

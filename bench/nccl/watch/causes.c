@@ -400,7 +400,7 @@ static void write_link(FILE *out, const slc_nccl_wait *w)
     fprintf(out, " and waits for rank %d", w->to->rank);
 }
 
-/* A send that nobody receives is the cause where its sender is waited for in a collective. */
+/* A send that nobody receives is the cause if its sender is waited for in a collective. */
 static bool mixes_kinds(const slc_nccl_wait *const *circle, size_t length)
 {
     size_t exchanges = 0;

@@ -18,7 +18,7 @@ typedef struct {
     uint64_t ordinal;
     size_t *group; /* of each member, counted from 0; those that have not called it: SIZE_MAX */
     size_t group_count;
-    uint64_t *hashes; /* of each member, where entries are lost */
+    uint64_t *hashes; /* of each member, if entries are lost */
 } difference;
 
 static bool same_call(const slc_nccl_entry *a, const slc_nccl_entry *b)
@@ -189,7 +189,7 @@ static uint64_t find_earlier_step(const slc_nccl_member *m, uint64_t n)
     return 0;
 }
 
-/* Tells which ranks are out of step, where some called what followed the same calls earlier and others did not. Returns
+/* Tells which ranks are out of step, if some called what followed the same calls earlier and others did not. Returns
  * whether one left out a call. */
 static bool write_suspects(FILE *out, const difference *d, int *ranks)
 {

@@ -10,13 +10,13 @@ sluice_status slc_nccl_find_difference(const slc_nccl_members *all, const slc_nc
                                        slc_nccl_findings *findings);
 
 /* exchanges.c: the nth send of a rank to another one belongs to the nth receive there. Adds a finding for the earliest
- * send whose receive has another size, and a wait for each pair of ranks where one end was called more often than the
- * other. */
+ * send whose receive has another size, and a wait for each pair of ranks of which one end was called more often than
+ * the other. */
 sluice_status slc_nccl_match_exchanges(const slc_nccl_members *all, const slc_nccl_communicator *communicator,
                                        double stall_s, slc_nccl_findings *findings, slc_nccl_waits *waits);
 
 /* unfinished.c: adds a finding for operations that all ranks called and that no stream finishes, as records with
- * SLUICE_SHIM_DONE tell, where nothing has moved for `stall_s`. */
+ * SLUICE_SHIM_DONE tell, if nothing has moved for `stall_s`. */
 sluice_status slc_nccl_find_unfinished(const slc_nccl_members *all, const slc_nccl_communicator *communicator,
                                        double stall_s, slc_nccl_findings *findings);
 

@@ -1,4 +1,4 @@
-/* A rank's nth collective is found by counting where its record is whole, and else by the row's count of collectives,
+/* A rank's nth collective is found by counting if its record is whole, and else by the row's count of collectives,
  * which holds when nothing was being written while the record was read. compare_test.c covers this file. */
 #include "bench/nccl/watch/members.h"
 

@@ -65,7 +65,7 @@ const slc_nccl_entry *slc_nccl_member_collective(const slc_nccl_member *member, 
 /* The member of this rank, or NULL. */
 const slc_nccl_member *slc_nccl_member_of(const slc_nccl_communicator *communicator, int rank);
 
-/* Either "operation" or, where sends and receives are numbered in between, "collective": what ordinals count. */
+/* Either "operation" or, if sends and receives are numbered in between, "collective": what ordinals count. */
 const char *slc_nccl_ordinal_name(const slc_nccl_communicator *communicator);
 
 /* Are two calls of one node in the same stream? cudaStreamPerThread is another one in each thread. */

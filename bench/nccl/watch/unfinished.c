@@ -1,5 +1,5 @@
 /* A stream writes the number of an operation when it has finished it. That orders what follows in the same stream
- * alone: where several streams are in use, a lower number may be written last, and nothing is told.
+ * alone: if several streams are in use, a lower number may be written last, and nothing is told.
  * compare_test.c covers this file. */
 #include "bench/nccl/watch/faults.h"
 

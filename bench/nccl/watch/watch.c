@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#define LOOK_NS UINT64_C(100000000) /* between two looks; more where a look takes long */
+#define LOOK_NS UINT64_C(100000000) /* between two looks; more if a look takes long */
 enum { LOOK_SHARE = 4 };
 
 /* The facts about a process that earlier looks left. */

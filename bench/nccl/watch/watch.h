@@ -9,6 +9,6 @@
 int slc_nccl_watch(const char *const *paths, size_t count, double stall_s, const char *json);
 
 /* Judges records that the caller has read from these folders and reported: what stands in its tables is what is judged.
- * They are read once more where a program runs, since a fault counts only if a second look shows it. Prints to standard
+ * They are read once more if a program runs, since a fault counts only if a second look shows it. Prints to standard
  * error; returns the same. */
 int slc_nccl_judge(slc_nccl_records *records, const char *const *paths, size_t count, double stall_s);

@@ -112,7 +112,7 @@ static bool sources_collide(const telling *t)
 
 /* ---- The words ---- */
 
-/* "4 ranks", "bf16", "batch 8": the name is left out where the value says what it is. */
+/* "4 ranks", "bf16", "batch 8": the name is left out if the value says what it is. */
 static void put_words(const json_t *row, const char *key, char *text, size_t bytes)
 {
     const json_t *value = slc_bench_value(row, key);

@@ -1,4 +1,4 @@
-/* Drawn sweeps: a winner is named only where its interval touches no other plan's, cells of equal plans have one
+/* Drawn sweeps: a winner is named only if its interval touches no other plan's, cells of equal plans have one
  * figure, and without repetitions nothing is named. */
 #include "bench/sweep/figures/spread.h"
 #include "bench/sweep/figures/figures.h"

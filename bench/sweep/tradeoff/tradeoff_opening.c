@@ -26,7 +26,7 @@ static json_t *make_settings(const slc_bench_options *o, int ranks)
     return settings;
 }
 
-/* Reads the document that the folder has, if any, and refuses it where it is of another trade-off. */
+/* Reads the document that the folder has, if any, and refuses it if it is of another trade-off. */
 static sluice_status read_there(const slc_bench_options *options, const json_t *settings, json_t **there)
 {
     char path[SLC_FOLDER_BYTES];

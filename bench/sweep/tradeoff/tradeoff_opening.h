@@ -6,7 +6,7 @@
 #include <jansson.h>
 
 /* Makes and locks the folder, which is chosen as for a sweep if none was given. *settings: what trade-offs of one
- * folder agree on, for the document. *finished: the document of the same trade-off, where the folder has all of it;
+ * folder agree on, for the document. *finished: the document of the same trade-off, if the folder has all of it;
  * else NULL. The caller frees both, also after an error. Errors: ARGUMENT (the folder has another trade-off, another
  * one is at work), PATH, IO, FORMAT, MEMORY. */
 sluice_status slc_tradeoff_open(slc_bench_options *options, int ranks, json_t **settings, json_t **finished);
