@@ -1,5 +1,5 @@
 /* The time at which a run must have saved and left: --stop-after, or the end of Slurm's job. After each step the run
- * asks whether another one and a save still fit; a rank asks by its own clock, and all stop where one of them must. One
+ * asks whether another one and a save still fit; a rank asks by its own clock, and all stop if one of them must. One
  * thread. */
 #pragma once
 
@@ -13,7 +13,7 @@ enum { SLC_DEADLINE_STEPS = 8 };
 typedef struct {
     uint64_t end_ns;                    /* on slc_clock_ns; UINT64_MAX: never */
     char why[80];                       /* the option or variable that says so, with its value */
-    const char *unreadable;             /* SLURM_JOB_END_TIME, where it is no time; else NULL */
+    const char *unreadable;             /* SLURM_JOB_END_TIME, if it is no time; else NULL */
     double steps_s[SLC_DEADLINE_STEPS]; /* the last steps, each with what came between it and the one before */
     double save_s;                      /* the longest save; a guess before the first one */
     uint64_t steps, saves;              /* how many there were */

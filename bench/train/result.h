@@ -84,7 +84,7 @@ typedef struct {
     bool weights_saved;                                   /* they are in --save-weights DIR */
     uint64_t ranks, parameters, tokens_per_step;          /* tokens of all ranks */
     uint64_t images_per_step;                             /* of all ranks; 0: text */
-    /* Medians over the steps of the last plan without its first two; NaN where fewer than three are left. */
+    /* Medians over the steps of the last plan without its first two; NaN if fewer than three are left. */
     double step_s, step_min_s, exposed_s, tokens_per_s;
     uint64_t steps_wanted;                         /* so many steps this run needs for them */
     double images_per_s;                           /* NaN: text */

@@ -30,7 +30,7 @@ typedef struct {
     slc_training_deadline *deadline; /* all ranks stop together before it; NULL: never */
 } slc_training_watch;
 
-/* `watch` may be NULL. options->steps is set where --epochs leaves it to the data. The caller frees the result with
+/* `watch` may be NULL. options->steps is set if --epochs leaves it to the data. The caller frees the result with
  * slc_training_result_free, also after an error: it then holds what it has of the steps so far. Errors: those of the
  * library; INTERRUPTED after a second stop. A file that could not be written is no error of the run: it is reported in
  * out->outputs. */

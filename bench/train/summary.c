@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A re-plan comes after PROVISIONAL_STEPS of its phase, where the schedule wants times (lib/engine/replan/replan.c). */
+/* A re-plan comes after PROVISIONAL_STEPS of its phase, if the schedule wants times (lib/engine/replan/replan.c). */
 enum { WARM_UP_STEPS = 2, LEAST_STEPS = 3, PROVISIONAL_STEPS = 3, LEAST_ROOM = 64, MOST = 65536 };
 
 /* ---- The steps under the last plan ---- */
@@ -133,7 +133,7 @@ static uint64_t count_wanted(const slc_training_result *result)
     return result->steps_before + first + WARM_UP_STEPS + LEAST_STEPS;
 }
 
-/* *least_s, where it is wanted: the smallest. `values` has room for all that are kept. */
+/* *least_s, if it is wanted: the smallest. `values` has room for all that are kept. */
 static double median_of(const double *kept, uint64_t count, double *values, double *least_s)
 {
     if (count) memcpy(values, kept, count * sizeof *values);

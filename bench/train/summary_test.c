@@ -1,4 +1,4 @@
-/* A step's median is of steps under the plan that the run kept, without its warm-up; where they are too few there is
+/* A step's median is of steps under the plan that the run kept, without its warm-up; if they are too few there is
  * none, and it is known how many it takes. A run of any length takes the same memory. */
 #include "bench/train/summary.h"
 

@@ -85,7 +85,7 @@ static sluice_status sampled(const slc_training_step *step, const char *text, vo
     return SLUICE_OK;
 }
 
-/* Text for people goes to standard error where standard output is a file of results. */
+/* Text for people goes to standard error if standard output is a file of results. */
 static FILE *for_people(const slc_training_options *o)
 {
     const char *const files[] = {o->trace, o->json, o->csv, o->plan_out, o->profile_out};
@@ -218,7 +218,7 @@ static void close_output(output *out, bool failed)
 /* ---- Training ---- */
 
 /* A budget that does for ranks of one host may be too small on several, and nobody should have to queue for machines to
- * learn that. Every rank says the same words where hosts have the same number of ranks. */
+ * learn that. Every rank says the same words if hosts have the same number of ranks. */
 static sluice_status name_estimate(sluice_status status, const sluice_world *world)
 {
     const int ranks = sluice_world_size(world), local = sluice_world_local_size(world);

@@ -77,7 +77,7 @@ static bool changes_nothing(const slc_training_identity *run, const char *name, 
            (!before || (json_is_string(before) && slc_training_is_exact(json_string_value(before))));
 }
 
-/* Old checkpoints say nothing of the content; where the beginnings of the data differ, that is said once. */
+/* Old checkpoints say nothing of the content; if the beginnings of the data differ, that is said once. */
 static bool says_nothing_of_content(const char *name, const json_t *saved, const json_t *mine)
 {
     return !strcmp(name, "content") && (!json_object_get(saved, name) ||
@@ -99,7 +99,7 @@ static void format_value(const json_t *value, char out[64])
 
 /* ---- Is it the same model, on the same tokens? ---- */
 
-/* The saved size, where it is the name of one; NULL: the model came from weights. */
+/* The saved size, if it is the name of one; NULL: the model came from weights. */
 static const char *named_size(sluice_model_family family, const json_t *saved)
 {
     const char *size = json_string_value(json_object_get(saved, "size")), *name;
@@ -297,7 +297,7 @@ static sluice_status take_model(slc_training_options *o, const json_t *saved)
     return SLUICE_OK;
 }
 
-/* A run that began with weights, and with the default that such runs have, goes on with it also where they are not
+/* A run that began with weights, and with the default that such runs have, goes on with it also if they are not
  * named again. */
 static void take_rate(slc_training_options *o, const json_t *saved)
 {

@@ -1,4 +1,4 @@
-/* A step keeps its size where the ranks divide it; the batch of a rank does not grow, since its memory would. */
+/* A step keeps its size if the ranks divide it; the batch of a rank does not grow, since its memory would. */
 #include "bench/train/checkpoint/global_batch.h"
 
 #include <stdio.h>

@@ -53,7 +53,7 @@ const char *slc_training_data_note(const slc_training_data *data, uint32_t index
 sluice_status slc_training_data_save(const slc_training_data *data, const char *folder);
 
 /* Opens all of the data, to be gone through once and in order, for weights that exist: the model must have what the
- * data has. stride: tokens from the beginning of one window of a text to that of the next, where windows are what
+ * data has. stride: tokens from the beginning of one window of a text to that of the next, if windows are what
  * `length` holds of the text; 0: as long as a window. A target is the token after its input, and each token is the
  * target of the first window that has it together with its predecessor
  * (https://huggingface.co/docs/transformers/perplexity); bert's windows do not overlap, and bert's classes are the

@@ -142,7 +142,7 @@ sluice_status slc_image_shape_read(const char *weights, const sluice_model_confi
 
 /* ---- Classes ---- */
 
-/* Takes the names of id2label, where it has one for each number; "LABEL_0" and so on are transformers' for none.
+/* Takes the names of id2label, if it has one for each number; "LABEL_0" and so on are transformers' for none.
  * *out is NULL without names; the caller frees it, and the names are those of `ids`. */
 static sluice_status take_names(const json_t *ids, const char ***out)
 {

@@ -8,14 +8,14 @@
 #include <sluice/model.h>
 
 /* Says which pixels a model wants: of the sizes of `model`, and by the preprocessor_config.json in the folder
- * `weights`; where that is NULL or lacks the file, with mean and deviation .5 and a bilinear filter. Errors:
+ * `weights`; if that is NULL or lacks the file, with mean and deviation .5 and a bilinear filter. Errors:
  * UNSUPPORTED (channels; what the file asks for and Sluice does not do, by its key), FORMAT (a damaged file), PATH, IO,
  * MEMORY. */
 sluice_status slc_image_shape_read(const char *weights, const sluice_model_config *model, slc_image_shape *out);
 
 /* Numbers the classes of the set as config.json in the folder `weights` does, if it names them all; else they keep
  * their order. `needed`: folders whose names are none of the weights' classes are refused, as are fewer folders than
- * classes where the file has no names. Errors: FORMAT (a damaged file), ARGUMENT (what is refused), PATH, IO, MEMORY.
+ * classes if the file has no names. Errors: FORMAT (a damaged file), ARGUMENT (what is refused), PATH, IO, MEMORY.
  */
 sluice_status slc_image_classes_read(const char *weights, slc_images *images, uint32_t classes, bool needed);
 
@@ -25,7 +25,7 @@ uint64_t slc_image_reading(const slc_image_shape *shape, const slc_images *image
 /* Can the names of all classes be written as JSON? Errors: ARGUMENT (a name that is no UTF-8), MEMORY. */
 sluice_status slc_image_classes_check(const slc_images *images);
 
-/* Writes preprocessor_config.json into a folder that holds saved weights, and where `images` is not NULL the names of
+/* Writes preprocessor_config.json into a folder that holds saved weights, and if `images` is not NULL the names of
  * its classes into config.json. Errors: those of reading and writing JSON files. */
 sluice_status slc_image_files_write(const char *folder, sluice_model_family family, const slc_image_shape *shape,
                                     const slc_images *images);

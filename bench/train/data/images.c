@@ -202,7 +202,7 @@ static sluice_status open_file(const slc_training_options *o, image_data *d)
     return status;
 }
 
-/* A model that was trained before has an order of its classes, which the data takes over where they are the same. In
+/* A model that was trained before has an order of its classes, which the data takes over if they are the same. In
  * training others become the classes of a new head; an evaluation has no use for them. Images of one class teach
  * nothing, but can be evaluated. */
 static sluice_status number_classes(const slc_training_options *o, const sluice_model_config *model, image_data *d)

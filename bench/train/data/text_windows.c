@@ -173,7 +173,7 @@ static const char *last_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* A class is called as its file, by its whole path where two files have one name. */
+/* A class is called as its file, by its whole path if two files have one name. */
 static sluice_status save_classes(const slc_training_data *base, const char *folder)
 {
     const text_data *d = (const text_data *)base;

@@ -1,4 +1,4 @@
-/* Numbers are written so that reading them gives the same number again, where it matters: losses and rates. */
+/* Numbers are written so that reading them gives the same number again, if it matters: losses and rates. */
 #include "bench/train/log/step_line.h"
 
 #include "lib/base/text/text_line.h"

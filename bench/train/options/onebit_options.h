@@ -14,7 +14,7 @@ bool slc_training_is_exact(const char *strategy);
 /* The optimizer that is taken if none is named: the first one of the table that is compressed, or is not. */
 const char *slc_training_optimizer_usual(bool compressed);
 
-/* Returns the optimizer's name, as given; else the usual compressed one where --strategy onebit asks for it, or --lossy
+/* Returns the optimizer's name, as given; else the usual compressed one if --strategy onebit asks for it, or --lossy
  * onebit allows it and the strategy leaves a choice; else the usual one. */
 const char *slc_training_optimizer(const slc_training_options *options);
 

@@ -44,7 +44,7 @@ const char *slc_training_option_typed(const slc_training_options *options, const
 /* The uses of an option besides the command line: columns of the table. */
 typedef enum {
     SLC_SAVED = 1,            /* a checkpoint keeps it; a run that is resumed with another value is warned */
-    SLC_SAVED_COMPRESSED = 2, /* as SAVED, where the optimizer is a compressed one */
+    SLC_SAVED_COMPRESSED = 2, /* as SAVED, if the optimizer is a compressed one */
     SLC_EQUAL = 4,            /* a run that is resumed with another value is refused */
     SLC_REPORTED = 8,         /* one of the "settings" of a JSON report */
     SLC_OWN = 16,             /* ranks may differ: hosts keep files at different places, the least budget counts */
@@ -60,7 +60,7 @@ int slc_training_options_json(const slc_training_options *options, unsigned uses
 json_t *slc_training_options_given_json(const slc_training_options *options);
 bool slc_training_option_must_equal(const char *name); /* EQUAL; false for a name that is no option */
 
-/* The tokenizer that raw text is read with: --tokenizer, or the folder of --weights where it has a tokenizer.json;
+/* The tokenizer that raw text is read with: --tokenizer, or the folder of --weights if it has a tokenizer.json;
  * NULL: bytes are tokens. */
 const char *slc_training_tokenizer(const slc_training_options *options);
 

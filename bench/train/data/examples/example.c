@@ -57,7 +57,7 @@ static void cut_pair(size_t most, size_t *text, size_t *pair)
     *pair = swapped ? shorter : longer;
 }
 
-/* [CLS] text [SEP] pair [SEP], where the tokenizer has these. */
+/* [CLS] text [SEP] pair [SEP], if the tokenizer has these. */
 static sluice_status frame(const slc_example_kind *kind, slc_example *e)
 {
     const bool framed = kind->words.framed;

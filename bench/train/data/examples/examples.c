@@ -69,7 +69,7 @@ static sluice_status hash_examples(const slc_training_data *base, uint64_t *hash
 
 /* ---- Which records ---- */
 
-/* Nine of ten are trained on, where nothing else is held out. */
+/* Nine of ten are trained on, if nothing else is held out. */
 static uint64_t record_to_train(const example_data *d, uint64_t example)
 {
     return d->evaluation ? example : example / (TENTH - 1) * TENTH + example % (TENTH - 1);
