@@ -54,7 +54,7 @@ struct sluice_runtime {
                                        in which its operations work) */
 
     sluice_optimizer optimizer;
-    slc_compressed onebit; /* its functions where the optimizer is a compressed one */
+    slc_compressed onebit; /* its functions if the optimizer is a compressed one */
     slc_compression compression;
 
     slc_registration model;

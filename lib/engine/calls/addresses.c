@@ -33,7 +33,7 @@ static uint64_t first_of(const sluice_param *param, const slc_unit_state *unit)
     return unit->look_up ? 0 : param->first;
 }
 
-/* Elements of the parameter that the layer that runs has: those of a table where it looks rows up in a split one. */
+/* Elements of the parameter that the layer that runs has: those of a table if it looks rows up in a split one. */
 static uint64_t count_of(const sluice_param *param, const slc_unit_state *unit)
 {
     return unit->look_up ? param->most_rows * param->row_elements : param->count;

@@ -44,7 +44,7 @@ sluice_status sluice_runtime_profile_write(sluice_runtime *rt, const char *path,
     if (status) return status;
     status = slc_engine_measure(rt, &times);
     if (status) return slc_runtime_fail(rt, status);
-    /* Rank 0's result is everybody's; training goes on where a file cannot be written. */
+    /* Rank 0's result is everybody's; training goes on if a file cannot be written. */
     double failed = 0;
     if (rt->rank == 0) status = write_here(rt, &times, path, model);
     failed = status != SLUICE_OK;

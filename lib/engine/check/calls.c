@@ -79,7 +79,7 @@ static sluice_status compare_written(const sluice_runtime *rt, const slc_written
     return SLUICE_OK;
 }
 
-/* Called only where some rank has written other data: finds the parameter and the rank. */
+/* Called only if some rank has written other data: finds the parameter and the rank. */
 static sluice_status find_written(sluice_runtime *rt)
 {
     const size_t bytes = rt->model.param_count * sizeof *rt->check->written;

@@ -32,7 +32,7 @@ void slc_check_place(sluice_runtime *rt);
 /* Called when all lives of a step are over. Errors: ORDER (something was written outside of its life). Does nothing
  * without rt->check. */
 sluice_status slc_check_lives(const sluice_runtime *rt);
-/* Moves activations and workspaces, where no re-plan has just done it. Does nothing without rt->check. */
+/* Moves activations and workspaces, if no re-plan has just done it. Does nothing without rt->check. */
 void slc_check_move(sluice_runtime *rt);
 /* Called when a claim has just been made, or is about to end, on the thread that runs the item. Errors: ORDER. */
 sluice_status slc_check_claim(sluice_runtime *rt, const slc_claim *claim, bool begins);

@@ -8,14 +8,14 @@
 sluice_status slc_checkpoint_enter(sluice_runtime *rt, const char *dir, const char *call);
 sluice_status slc_checkpoint_leave(sluice_runtime *rt);
 
-/* Returns `mine` where all ranks had success, else on every rank the status and the line of the first that failed.
+/* Returns `mine` if all ranks had success, else on every rank the status and the line of the first that failed.
  * Collective. */
 sluice_status slc_checkpoint_agree(sluice_runtime *rt, sluice_status mine);
 /* Does what slc_checkpoint_agree does, after all ranks have read the same files. If some ranks could not open or read a
  * file that others could, it returns MISMATCH on every rank, and the line names the first rank that could not. */
 sluice_status slc_checkpoint_agree_reading(sluice_runtime *rt, sluice_status mine);
 
-/* The number of arrays of a parameter: its value, and its states where it is trained. */
+/* The number of arrays of a parameter: its value, and its states if it is trained. */
 static inline uint32_t slc_checkpoint_arrays(const sluice_runtime *rt, const sluice_param *param)
 {
     return 1 + (param->frozen ? 0 : rt->optimizer.state_count);

@@ -18,7 +18,7 @@ static sluice_status cannot_write(const char *path, int why)
 
 sluice_status slc_checkpoint_file_create(const char *path, int *file)
 {
-    unlink(path); /* where this fails, open says why */
+    unlink(path); /* if this fails, open says why */
     *file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (*file >= 0) return SLUICE_OK;
     int why = errno;

@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A folder is REPLACED while another one takes its name, where that needs two renames. */
+/* A folder is REPLACED while another one takes its name, if that needs two renames. */
 typedef enum { WHOLE, PARTIAL, REPLACED, KINDS } folder_kind;
 
 static const char prefix[] = "step-";
@@ -294,7 +294,7 @@ sluice_status slc_checkpoint_begin(const char *dir, uint64_t step)
     return SLUICE_OK;
 }
 
-/* Replaces a checkpoint in one rename where the file system can, else in two; between them readers know the old one by
+/* Replaces a checkpoint in one rename if the file system can, else in two; between them readers know the old one by
  * its other name. */
 static sluice_status replace_checkpoint(const char *dir, const char *partial, const char *whole, uint64_t step)
 {

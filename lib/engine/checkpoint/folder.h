@@ -32,13 +32,13 @@ sluice_status slc_checkpoint_find(const char *dir, slc_checkpoint_path *folder);
 
 /* Makes `dir` if it does not exist; its name has then reached the disk. */
 sluice_status slc_checkpoint_make_dir(const char *dir);
-/* Repairs and removes what crashes left in `dir` (a warning where it cannot), and makes the partial folder. */
+/* Repairs and removes what crashes left in `dir` (a warning if it cannot), and makes the partial folder. */
 sluice_status slc_checkpoint_begin(const char *dir, uint64_t step);
 /* Makes the partial folder, whose files are synchronized, the checkpoint of its step. After an error it is not; a
  * failure after it has its name is a warning. */
 sluice_status slc_checkpoint_publish(const char *dir, uint64_t step);
-/* Removes the partial folder; warns where it cannot. */
+/* Removes the partial folder; warns if it cannot. */
 void slc_checkpoint_abandon(const char *dir, uint64_t step);
-/* Removes those checkpoints beyond `keep` (0: none) that were saved first, never that of `step`; warns where it cannot.
+/* Removes those checkpoints beyond `keep` (0: none) that were saved first, never that of `step`; warns if it cannot.
  */
 void slc_checkpoint_prune(const char *dir, size_t keep, uint64_t step);

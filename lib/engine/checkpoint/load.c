@@ -320,7 +320,7 @@ static sluice_status verify(loading *l)
     return status;
 }
 
-/* Restores an array that this rank saved for itself, where the unit is onebit again. */
+/* Restores an array that this rank saved for itself, if the unit is onebit again. */
 static sluice_status apply_own(loading *l, const slc_file *file, const slc_shard_range *range, uint64_t offset)
 {
     sluice_runtime *rt = l->rt;

@@ -1,4 +1,4 @@
-/* Names match exactly, or by their beginning where a pattern ends with "*".
+/* Names match exactly, or by their beginning if a pattern ends with "*".
  * tests/checkpoint/load_list_test.c covers this file. */
 #include "lib/engine/checkpoint/load_list.h"
 

@@ -1,4 +1,4 @@
-/* Saving. Each rank writes the parts that it owns, the same under every strategy: where all ranks have everything they
+/* Saving. Each rank writes the parts that it owns, the same under every strategy: if all ranks have everything they
  * share the work. Ranks meet three times: when the folder exists, when all parts have reached the disk, and when the
  * checkpoint has its name. tests/checkpoint/checkpoint_test.c covers this file. */
 #include "lib/base/hash/crc32c.h"

@@ -1,4 +1,4 @@
-/* The base block of a job where the program leaves it open. Private to lib/engine/making. */
+/* The base block of a job if the program leaves it open. Private to lib/engine/making. */
 #pragma once
 
 #include <sluice/runtime.h>

@@ -3,7 +3,7 @@
 
 #include <sluice/runtime.h>
 
-/* Opens the configured device, and sets config.block_bytes to the device's default where it is 0. Errors: those of
+/* Opens the configured device, and sets config.block_bytes to the device's default if it is 0. Errors: those of
  * slc_device_open; UNSUPPORTED (a world, an optimizer or a setting that the device cannot serve). */
 sluice_status slc_engine_open_device(sluice_runtime *rt);
 /* Called when rt->optimizer is known. Errors: UNSUPPORTED (it works on host memory alone). */

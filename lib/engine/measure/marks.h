@@ -21,6 +21,6 @@ void slc_mark(sluice_runtime *rt, slc_moment_lane lane, slc_moment record, uint6
 
 /* A step begins: takes a point of time, from which later marks are counted. */
 void slc_marks_begin_step(sluice_runtime *rt);
-/* Reads the marks that are done; make_room does so where few places are left. On the caller's thread. */
+/* Reads the marks that are done; make_room does so if few places are left. On the caller's thread. */
 void slc_marks_read(sluice_runtime *rt);
 void slc_marks_make_room(sluice_runtime *rt);

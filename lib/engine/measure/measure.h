@@ -102,13 +102,13 @@ double slc_measured_compute_s(const slc_measure *measure, const slc_job *job);
  * other down, and the run that is long enough. Collective, between steps with nothing pending; the same result on every
  * rank. It works in the largest stretch of the plan's arena that nothing resident covers; a stretch too short for two
  * sizes, or a world of one, gives the estimate's lines. With one rank kappa and sigma are those of updates on the
- * communication thread. It takes about 1 s, at 100 Mbit/s up to 1.5 s; where the steps
+ * communication thread. It takes about 1 s, at 100 Mbit/s up to 1.5 s; if the steps
  * that are left have less than 10 s of compute, that share of it, a tenth at least. */
 sluice_status slc_engine_measure_link(sluice_runtime *rt, slc_link *out);
 
 /* Measures the link between several GPUs before commit has laid anything out, and gives the smallest base block, from
  * `least`, by doublings, to `most` bytes of fp32, that the link needs for parameters of this type: 95 % of its
- * bandwidth. It takes memory for it that it gives back; where some rank has less than four times that, *bytes is
+ * bandwidth. It takes memory for it that it gives back; if some rank has less than four times that, *bytes is
  * `least`. Collective, with nothing attached; the same result on every rank. It takes some tenths of a second. */
 sluice_status slc_measure_block(sluice_runtime *rt, sluice_dtype dtype, uint64_t least, uint64_t most, uint64_t *bytes);
 

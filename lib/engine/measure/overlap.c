@@ -203,7 +203,7 @@ sluice_status slc_overlap_measure(lab *l, slc_train_kind kind, const slc_link *l
     uint32_t most = kind == SLC_TRAIN_UPDATES ? SLC_TRAIN_MAX : OVERLAP_MOST;
     train.count = (uint32_t)slc_least(slc_train_length(l->share * overlap_s, one_s, SLC_TRAIN_LEAST), most);
     size_t rounds = 0;
-    /* One round can take very long where threads block each other. */
+    /* One round can take very long if threads block each other. */
     while (rounds < ROUNDS && (!rounds || spent < l->share * all_s)) {
         slc_overlap_sample sample;
         status = overlap_once(l, &train, &sample);

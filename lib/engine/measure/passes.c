@@ -20,7 +20,7 @@ typedef struct {
     unsigned char *packets, *results;
     uint64_t stride;
     bool ahead;
-    slc_event begin, end; /* of a pass, where the device runs ahead */
+    slc_event begin, end; /* of a pass, if the device runs ahead */
 } bench;
 
 /* Hands out memory; without any it only counts. */

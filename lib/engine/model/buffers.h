@@ -21,7 +21,7 @@ uint64_t slc_staging_bytes(const sluice_runtime *rt);
 sluice_status slc_staging_gather(sluice_runtime *rt, const slc_unit *unit, const void *data, sluice_dtype dtype,
                                  bool shard, uint64_t block);
 
-/* Memory for a piece of a file, which the system reads and writes: the staging buffer, which is claimed, or, where the
+/* Memory for a piece of a file, which the system reads and writes: the staging buffer, which is claimed, or, if the
  * host cannot touch that, the room of the bounce block. */
 typedef struct {
     void *memory;

@@ -1,4 +1,4 @@
-/* The arrays of a parameter between steps, when everything is complete. Array 0 is its values (the fp32 masters where
+/* The arrays of a parameter between steps, when everything is complete. Array 0 is its values (the fp32 masters if
  * there are some), arrays 1 and up are its optimizer states. Elements are numbered in the parameter and come and go as
  * fp32. Private to lib/engine. */
 #pragma once

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { PACK_TRIES = 64 }; /* orders tried where the first does not reach the live set */
+enum { PACK_TRIES = 64 }; /* orders tried if the first does not reach the live set */
 
 static uint64_t aligned(uint64_t bytes)
 {

@@ -98,7 +98,7 @@ sluice_status slc_onebit_reset_errors(sluice_runtime *rt)
 
 /* ---- Operations ---- */
 
-/* The words that kernels of a onebit unit read, where something is to be learned from the agreement. */
+/* The words that kernels of a onebit unit read, if something is to be learned from the agreement. */
 static const sluice_step_words *words_of(const sluice_runtime *rt, const slc_step_state *step)
 {
     if (!step->ahead || !slc_waits_for_agreement(&rt->job, SLC_ONEBIT)) return NULL;

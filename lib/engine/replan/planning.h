@@ -20,7 +20,7 @@ typedef struct {
     unsigned drift;     /* percent by which steps may leave the prediction; 0: any. Rank 0's counts */
     uint64_t drifted;   /* number of the step after which a drift was noticed last; 0: none was */
     bool unproven;      /* the steps of the plan that followed have not been looked at yet */
-    double apart;       /* steps over their prediction, where new times did not bring them together; 0: 1 */
+    double apart;       /* steps over their prediction, if new times did not bring them together; 0: 1 */
     uint64_t dp_bytes;  /* as in slc_plan_answer */
 } slc_planning;
 

@@ -1,5 +1,5 @@
 /* The choice of the layers that share a unit. It is made at commit from estimated times, and again by a re-plan from
- * measured ones. Numerics are those of parameters, so units change no bit of the weights; where an optimizer exchanges
+ * measured ones. Numerics are those of parameters, so units change no bit of the weights; if an optimizer exchanges
  * the tensors of a unit together, compressed, they stay as they are. Private to lib/engine. */
 #pragma once
 
@@ -30,7 +30,7 @@ typedef struct slc_regrouping {
 
 /* May a re-plan for this request choose other units? The same on every rank. */
 bool slc_regroup_allowed(const sluice_runtime *rt, const slc_plan_request *request);
-/* Asks the planner which units the layers shall have by the request's times, and makes them where they are others.
+/* Asks the planner which units the layers shall have by the request's times, and makes them if they are others.
  * Between steps with nothing pending, collective. slc_regroup_undo or slc_regroup_keep ends it, unless it fails. After
  * an error the units are those of before. Errors: the planner's, the same on every rank; a rank without memory fails
  * for all. */

@@ -24,7 +24,7 @@ sluice_status slc_engine_gather_numbers(sluice_runtime *rt, uint64_t mine, uint6
 
 /* ---- share_plan.c: a plan that all ranks have ---- */
 /* Rank 0 makes a plan, all have it. The choices of layers are added to `request`. Collective. Errors: the planner's,
- * the same line on every rank; MEMORY, FORMAT, MISMATCH where a rank could not read it. */
+ * the same line on every rank; MEMORY, FORMAT, MISMATCH if a rank could not read it. */
 sluice_status slc_engine_share_plan(sluice_runtime *rt, const slc_plan_request *request, slc_plan_answer *answer);
 /* Shares a plan as slc_engine_share_plan does: the one that the simulator finds fastest of those that `count` requests
  * give. `below_s` and `until_ns` count on rank 0: a plan of a longer step is none, and after that moment nothing more
@@ -64,7 +64,7 @@ sluice_status slc_engine_adopt_regrouped(sluice_runtime *rt, const slc_plan_answ
 sluice_status slc_engine_change_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_plan **left);
 
 /* ---- replan.c ---- */
-/* The plan to start with. For a schedule that wants measured times it is a simple one where that fits; while times are
+/* The plan to start with. For a schedule that wants measured times it is a simple one if that fits; while times are
  * measured, slots wait for more than they need (step/pass.c), so that nothing runs next to compute whatever the plan.
  * Collective. Errors: the planner's, the same line on every rank. */
 sluice_status slc_engine_first_plan(sluice_runtime *rt);

@@ -1,6 +1,6 @@
 /* Three passes over what is kept: down to the bottom in the order of the old places, there into the order of the new
  * places, then up to these. The k-th of a sorted pile never lies above its place, so that neither the first nor the
- * last pass overwrites bytes that are still to move. Sorting goes over the free memory above the pile where that is
+ * last pass overwrites bytes that are still to move. Sorting goes over the free memory above the pile if that is
  * large enough, else by rotating neighbours. All bytes move in the order of a stream, whether the host can touch them
  * or not. */
 #include "lib/engine/replan/transition.h"

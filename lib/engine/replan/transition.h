@@ -21,7 +21,7 @@ typedef struct {
 /* Carries all moves out inside base[0, bytes), memory of the stream's device, in stream order. Sources are disjoint,
  * destinations are disjoint; a source may overlap any destination. Bytes that no destination covers are undefined
  * afterwards. `moves` is used up. `room`, outside of that memory, is used until the moves are done: memory of the host,
- * pinned where the device is a GPU; room_bytes > 0. */
+ * pinned if the device is a GPU; room_bytes > 0. */
 sluice_status slc_moves_run(sluice_stream *stream, void *base, uint64_t bytes, slc_move *moves, size_t count,
                             void *room, uint64_t room_bytes);
 /* Carries all moves out from one memory to another one, in stream order. */
@@ -82,11 +82,11 @@ typedef struct {
 } slc_transition;
 
 /* Lists what `rank` must do. Both plans are of `job`, in any of its phases. Arrays that a rank has for compressed
- * exchanges move where the unit is onebit in both plans. Errors: MEMORY; FORMAT (a plan lacks a resident buffer). */
+ * exchanges move if the unit is onebit in both plans. Errors: MEMORY; FORMAT (a plan lacks a resident buffer). */
 sluice_status slc_transition_init(const slc_job *job, const slc_plan *from, const slc_plan *to, uint32_t rank,
                                   slc_transition *out);
 /* Lists what `rank` must do if the new plan's job has other units; `from` is a plan of origins->job_before. Units are
- * collected below `room_bytes` of the arena. Errors: as above; MEMORY too where the plan that runs leaves no room for
+ * collected below `room_bytes` of the arena. Errors: as above; MEMORY too if the plan that runs leaves no room for
  * that, the same on every rank. */
 sluice_status slc_transition_regroup(const slc_job *job, const slc_unit_origins *origins, const slc_plan *from,
                                      const slc_plan *to, uint64_t room_bytes, uint32_t rank, slc_transition *out);

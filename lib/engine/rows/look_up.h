@@ -5,7 +5,7 @@
  * The table's list is read by gathers and written by slc_look_up_set. The sum's list is read by the reduction and
  * written at the end of backward, when the reduction before it is long over (this micro-batch's gather has waited for
  * it). The gradient buffer begins with a table for the micro-batch that runs, with the same rows as the table of
- * values; where micro-batches add up, the sum of their tables follows. */
+ * values; if micro-batches add up, the sum of their tables follows. */
 #pragma once
 
 #include "lib/comm/comm.h"

@@ -41,7 +41,7 @@ sluice_status slc_norms_tell(const sluice_runtime *rt, const slc_step_state *ste
 double slc_own_norm(const slc_step_state *step);
 
 /* ---- non_finite.c: with nan = stop an error, else nothing ---- */
-/* NON_FINITE if the step's gradients are not finite. Its agreement is over. Collective where it is an error. */
+/* NON_FINITE if the step's gradients are not finite. Its agreement is over. Collective if it is an error. */
 sluice_status slc_engine_check_finite(sluice_runtime *rt, const slc_step_state *step);
 /* NON_FINITE after an exchange that overflowed and that no agreement has told of. Everything is complete. */
 sluice_status slc_engine_check_exchanges(const sluice_runtime *rt);

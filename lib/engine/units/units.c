@@ -1,5 +1,5 @@
 /* Makes units. The trainable parameters of a layer lie in one unit (frozen ones in a second); those of small
- * neighbouring layers may lie in one together. A tied parameter is a unit of its own, and where its uses are split the
+ * neighbouring layers may lie in one together. A tied parameter is a unit of its own, and if its uses are split the
  * rows of its look-up are another. Each parameter starts at a multiple of 16 elements; a unit is padded to a multiple
  * of 16 * N. tests/engine/engine_rows_test.c covers this file. */
 #include "lib/engine/units/units.h"
@@ -194,7 +194,7 @@ static void set_wire_and_scratch(sluice_runtime *rt)
     slc_job *job = &rt->job;
     uint64_t largest = 8 * slc_agreement_words(job);
     for (uint32_t u = 0; u < job->unit_count;
-         u++) /* where all is fp32 the setting has no effect, so the job is the same */
+         u++) /* if all is fp32 the setting has no effect, so the job is the same */
         if (job->units[u].dtype != SLUICE_FP32) job->wire = rt->config.wire;
     for (uint32_t u = 0; u < job->unit_count; u++) {
         if (slc_looks_up(&job->units[u])) continue; /* its rows move in blocks of its partner */

@@ -7,7 +7,7 @@
 #include <sluice/runtime.h>
 
 /* Makes the units, after destroying those that there are, and what follows from them: the job's wire and scratch.
- * last[l] is the last layer whose own trainable parameters lie in layer l's unit, l itself where it begins no group. */
+ * last[l] is the last layer whose own trainable parameters lie in layer l's unit, l itself if it begins no group. */
 sluice_status slc_units_make(sluice_runtime *rt, const uint32_t *last);
 void slc_units_destroy(sluice_runtime *rt);
 /* Lists for each layer, which has no list yet, the units that it uses. Errors: MEMORY. */
