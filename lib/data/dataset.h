@@ -14,7 +14,7 @@ typedef enum {
 } slc_data_type;
 #define SLC_DATA_TYPE_NAMES "auto,text,jsonl,csv,tsv,uint16"
 
-/* Reads the first lines of the files, and of folders' files. With AUTO *out is what they are: TEXT, or JSON where they
+/* Reads the first lines of the files, and of folders' files. With AUTO *out is what they are: TEXT, or JSON if they
  * are records of any form; else it is `type`. Files that hold no text by their content (file_kind.h) are not looked at.
  * Errors: FORMAT (records that nobody can read: slc_records_form_of; text that is none: slc_text_form_check), ARGUMENT
  * (files of two kinds), PATH, IO, MEMORY. Any thread. */

@@ -43,13 +43,13 @@ typedef struct {
 } slc_text_encoding;
 
 /* Makes the tokens of a text of bytes, each file's as encode(text, add_special_tokens=False) gives them, file by file.
- * They lie in a file without a name in the folder TMPDIR (/var/tmp where it is not set), with 2 bytes a token (4 where
+ * They lie in a file without a name in the folder TMPDIR (/var/tmp if it is not set), with 2 bytes a token (4 if
  * the vocabulary has more than 65536), and not in memory. Before any reading, once. After an error the text can only be
  * closed. Errors: PATH (TMPDIR), IO (also no room for the tokens), MEMORY, ORDER (no bytes), what `progress` returned.
  */
 sluice_status slc_text_encode(slc_text *text, const slc_text_encoding *how);
 
-/* Makes a text of the field "text" of records: their tokens, or their bytes where how->tokenizer is NULL, with the
+/* Makes a text of the field "text" of records: their tokens, or their bytes if how->tokenizer is NULL, with the
  * token how->between between one record and the next. The records must outlive the text. Tokens lie as slc_text_encode
  * says; `progress` gets shares of the files' bytes. Errors: those of slc_text_encode and slc_records_read. */
 sluice_status slc_text_of_records(const slc_records *records, const slc_text_encoding *how, slc_text **out);

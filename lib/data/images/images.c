@@ -172,7 +172,7 @@ static sluice_status hash_file(const char *path, uint64_t *hash)
 sluice_status slc_images_content(const slc_images *images, uint64_t *hash)
 {
     sluice_status status = SLUICE_OK;
-    *hash = images->fingerprint; /* of contents, where they are in memory */
+    *hash = images->fingerprint; /* of contents, if they are in memory */
     for (uint64_t i = 0; !status && images->paths && i < images->count; i++) {
         *hash = slc_fnv(*hash, &images->labels[i], sizeof images->labels[i]);
         status = hash_file(images->paths[i], hash);

@@ -10,7 +10,7 @@
  *     sample of the file is white. The first line may name the columns: the class is the one called "label" or "class".
  *     Without such a line it is the last column; a file whose first column looks like classes beside a last one that
  *     looks like samples is refused.
- * IDX and CSV may be compressed by gzip (their names do not matter), where the build has zlib; they are kept in memory.
+ * IDX and CSV may be compressed by gzip (their names do not matter), if the build has zlib; they are kept in memory.
  *
  * An open set is read by any thread. Errors name the file: PATH, IO, FORMAT, ARGUMENT, MEMORY; UNSUPPORTED without
  * zlib. */
@@ -43,7 +43,7 @@ bool slc_images_have_two_classes(const slc_images *images);
 /* The name of a class below the number of classes: its folder's, or its number. */
 enum { SLC_CLASS_NAME_ROOM = 256 };
 void slc_images_class_name(const slc_images *images, uint32_t class, char out[SLC_CLASS_NAME_ROOM]);
-/* Numbers the classes as `names` does (name i is class i), where every class of the set is among them: a model that was
+/* Numbers the classes as `names` does (name i is class i), if every class of the set is among them: a model that was
  * trained before has its own order, and a set may lack some of its classes. *done says whether that was so; if not,
  * nothing has changed. Before the set is split or read. Errors: MEMORY. */
 sluice_status slc_images_number_classes(slc_images *images, const char *const *names, uint32_t count, bool *done);

@@ -1,4 +1,4 @@
-/* Resizing by a separable filter whose support grows with the image where it is made smaller, so that nothing is
+/* Resizing by a separable filter whose support grows with the image if it is made smaller, so that nothing is
  * skipped: as Pillow's Image.resize does (https://pillow.readthedocs.io, "Filters"), without rounding in between.
  * picture_test.c covers this file. */
 #include "lib/data/images/raster.h"

@@ -211,7 +211,7 @@ static void note_unkept(slc_index_making *making, const char *path)
         *making->note = NULL;
 }
 
-/* Finds the records of a large file. The index takes its name when it is whole, and where it can have none it goes with
+/* Finds the records of a large file. The index takes its name when it is whole, and if it can have none it goes with
  * the run. */
 static sluice_status find_and_keep(const slc_records_file *part, slc_index_making *making, const char *path,
                                    const index_head *head, finder *f, slc_records_index *out)

@@ -34,7 +34,7 @@ struct slc_records {
 typedef struct {
     const slc_records_how *how;
     uint64_t done, bytes; /* of all files, for `progress` */
-    char **note;          /* gets a line where an index could not be kept; NULL before */
+    char **note;          /* gets a line if an index could not be kept; NULL before */
 } slc_index_making;
 
 /* Finds the beginnings of all records, or takes them from an index of an earlier run, if the file is as it was then.
