@@ -129,7 +129,7 @@ typedef struct {
     uint32_t workspace_count;
     uint64_t scratch_bytes;  /* communication's scratch memory for messages */
     uint64_t reserved_bytes; /* memory that the binary keeps itself, outside of the arena */
-    /* [M * slots] the order of a step's slots, where it is a pipeline's: for each micro-batch ascending, and for each
+    /* [M * slots] the order of a step's slots, if it is a pipeline's: for each micro-batch ascending, and for each
      * slot in the order of micro-batches. NULL: one micro-batch after another. */
     const slc_stage_slot *stage_slots;
     const slc_stage_channel *channels; /* [channel_count] NULL: the job is no stage */

@@ -1,5 +1,5 @@
 /* Writes a profile as text that a person can continue: a line for each layer, unit, activation and workspace. Values
- * that the reader would assume anyway are left out where that keeps lines short. profile_json_test.c covers this file.
+ * that the reader would assume anyway are left out if that keeps lines short. profile_json_test.c covers this file.
  */
 #include "lib/plan/profile.h"
 
