@@ -27,7 +27,7 @@ extern "C" {
 /* Collective, between steps; waits for pending updates. Saves values, optimizer states and the number of updates as
  * checkpoint `step-N` in `dir` (made if it is not there), with `extra` of rank 0 (what the binary needs to go on: data
  * position, settings; may be NULL). One that is there already for this step is replaced. From then on it is the latest,
- * also where the folder holds a higher step, of a run that was taken back (a warning). Then those beyond
+ * also if the folder holds a higher step, of a run that was taken back (a warning). Then those beyond
  * SLUICE_CHECKPOINT_KEEP of rank 0 (2; 0: none goes) that were saved first, and what crashes left, are removed; what
  * cannot be is a warning on rank 0. Errors: PATH (the folder cannot be made or written to), IO (full disk, another job
  * or runtime holds the folder: what is there stays, nothing half done is left, and training may go on), ARGUMENT (no
@@ -80,11 +80,11 @@ SLUICE_API sluice_status sluice_checkpoint_load_list(sluice_runtime *rt, const c
                                                      size_t *extra_bytes);
 
 /* Local: is there a whole checkpoint in `dir`, and of how many updates is the one that was saved last? A folder that is
- * not there holds none. *step is set only where *found is. Errors: PATH (no permission), IO (unreadable), ARGUMENT (no
+ * not there holds none. *step is set only if *found is. Errors: PATH (no permission), IO (unreadable), ARGUMENT (no
  * folder, or no result), MEMORY. */
 SLUICE_API sluice_status sluice_checkpoint_latest(const char *dir, bool *found, uint64_t *step);
 
-/* Local: only the extra bytes of the latest (or of `dir`, where it is a checkpoint), checked; the caller frees *extra.
+/* Local: only the extra bytes of the latest (or of `dir`, if it is a checkpoint), checked; the caller frees *extra.
  * Errors: PATH (no checkpoint there, or no permission), IO (unreadable), FORMAT (truncated, damaged or of a newer
  * version), ARGUMENT (no folder, or no result), MEMORY. */
 SLUICE_API sluice_status sluice_checkpoint_extra(const char *dir, void **extra, size_t *extra_bytes);

@@ -6,12 +6,12 @@
  *   sluice_param_add(layer, &SLUICE_INIT(sluice_param_desc, .name = "w", .count = 100), &w);
  *   sluice_step_report report = SLUICE_INIT(sluice_step_report);
  *
- * makes a struct with its size, the fields that are named, and 0 in all others; where a constant of a file is made,
+ * makes a struct with its size, the fields that are named, and 0 in all others; if a constant of a file is made,
  * write `.struct_size = sizeof(sluice_optimizer)` among its fields instead. sluice_config_init and
  * sluice_world_config_init set the size themselves. A size of 0, or one that cannot be, is ARGUMENT in every function
  * that takes the struct; fields that are set and unknown to the library are UNSUPPORTED.
  *
- * C11, or C++20 (where the result has no address: give it a name first). Other languages set the field. */
+ * C11, or C++20 (if the result has no address: give it a name first). Other languages set the field. */
 #ifndef SLUICE_INIT_H
 #define SLUICE_INIT_H
 

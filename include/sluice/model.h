@@ -100,7 +100,7 @@ typedef struct {
     size_t struct_size; /* of this struct; SLUICE_INIT sets it */
     uint32_t batch;     /* sequences (images) of a micro-batch */
     uint32_t length;    /* gpt2, bert: tokens a sequence, <= context; vit, beit: 0 */
-    /* Types of values and gradients of single layers, where they are not the runtime's: "head=fp32,h.0=bf16"; NULL.
+    /* Types of values and gradients of single layers, if they are not the runtime's: "head=fp32,h.0=bf16"; NULL.
      * GPT-2's and BERT's head has the embedding's, whose table it shares. */
     const char *precision;
     uint64_t dropout_seed; /* dropout is a function of it, the step, the micro-batch and the place */
@@ -154,7 +154,7 @@ SLUICE_API sluice_status sluice_model_config_read(const char *path, sluice_model
  * and finite values, and nothing else may be there but equal copies of a token table that the head shares, buffers, and
  * the parts of pre-training that Hugging Face drops too. Of a table and its copy one is enough.
  *
- * new_head: where the file's configuration has another head or another number of classes than the model, or is of a
+ * new_head: if the file's configuration has another head or another number of classes than the model, or is of a
  * trunk without head, parameters of the head keep the values that they have if the file lacks them, or has them for
  * another number of classes; all others are read. What the file has of other heads is passed over.
  *
@@ -210,7 +210,7 @@ SLUICE_API sluice_status sluice_model_backward(sluice_model *model, double *loss
 SLUICE_API sluice_status sluice_model_loss(sluice_model *model, double *loss);
 
 /* Between steps, without dropout; brackets itself with sluice_evaluate_begin and _end, so every rank calls it equally
- * often. *loss: this rank's mean over the targets, or their sum over loss_divisor; NaN where `targets` is NULL, and for
+ * often. *loss: this rank's mean over the targets, or their sum over loss_divisor; NaN if `targets` is NULL, and for
  * the mean over none. logits: NULL or fp32, host memory: batch x tokens x vocabulary (beit: the patches' rows), or
  * batch x classes. Errors: as sluice_model_forward and sluice_evaluate_begin. */
 SLUICE_API sluice_status sluice_model_evaluate(sluice_model *model, const sluice_batch *batch, double *loss,
@@ -222,7 +222,7 @@ SLUICE_API sluice_status sluice_model_evaluate(sluice_model *model, const sluice
  * before is read from the cache. logits: NULL, or fp32, host memory, vocabulary: those after the last of these tokens.
  * They are what sluice_model_evaluate gives at that position for the whole sequence, but for the roundings of matrix
  * products of another size (oneDNN's sums depend on the number of rows). Tokens go through the model in passes of
- * `length`, then of smaller powers of two. After an error the cache is as before the call, where the runtime has not
+ * `length`, then of smaller powers of two. After an error the cache is as before the call, if the runtime has not
  * failed. Errors: ARGUMENT (no tokens, a token beyond the vocabulary, more tokens than the cache has room for),
  * UNSUPPORTED (a model without a cache); as sluice_evaluate_begin; what `check` returned. */
 SLUICE_API sluice_status sluice_model_extend(sluice_model *model, const int32_t *tokens, uint32_t count, float *logits);

@@ -26,7 +26,7 @@ typedef struct {
 
 /* A contiguous range of one parameter, made by the runtime, which may know more fields at its end than the program. All
  * arrays are `count` long, fp32 unless said otherwise, and aligned as 16 of their elements; ranges begin at multiples
- * of 16 elements of the parameter. All are memory of the runtime's device, which the host cannot read where that is a
+ * of 16 elements of the parameter. All are memory of the runtime's device, which the host cannot read if that is a
  * GPU, and are valid during the call alone, or for work that the call has put on `stream`. */
 typedef struct {
     float *value;                /* to be read and written; of a parameter in bf16, its fp32 master */
@@ -87,7 +87,7 @@ typedef struct {
     sluice_status (*measure)(const sluice_update *update, int64_t *const sums[SLUICE_OPTIMIZER_NORMS_MAX],
                              void *context);
     /* NULL, or called once a step for each measured parameter, in registration order and alike on every rank, with
-     * `norms` as update gets them: after all updates of the step before and before this one's. Not where the step is
+     * `norms` as update gets them: after all updates of the step before and before this one's. Not if the step is
      * skipped. */
     void (*agreed)(uint32_t parameter, uint64_t step, const double *norms, void *context);
     /* `update` and `measure` do all their work by kernels on the update's stream: they return before it is done, and
@@ -180,7 +180,7 @@ typedef struct {
  *   lamb           all     state      exp_avg           count   m
  *   lamb           all     state      exp_avg_sq        count   v
  *
- *   sgd            all     state      momentum_buffer   count   m; not where the momentum is 0
+ *   sgd            all     state      momentum_buffer   count   m; not if the momentum is 0
  *
  *   onebit_adam    all     state      exp_avg           count   m
  *   onebit_adam    all     state      exp_avg_sq        count   v, frozen after the warm-up

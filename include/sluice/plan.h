@@ -45,7 +45,7 @@ typedef struct {
     bool measured;        /* it was made from times that this run has measured; else from sizes and estimated times */
     bool provisional;     /* it serves to measure: a re-plan will follow by itself */
     const char *schedule; /* the name of the order in which it communicates; valid until a re-plan, as the next two */
-    const char *chosen;   /* what found it, where the schedule searches ("ilp, searched"); else "" */
+    const char *chosen;   /* what found it, if the schedule searches ("ilp, searched"); else "" */
     const char *note;     /* what planning met and survived; else "" */
     uint64_t budget_bytes, planned_bytes; /* the budget, 0: none; what the plan takes, reserved bytes included */
     uint64_t dp_bytes;                    /* what dp with the serial schedule needs */

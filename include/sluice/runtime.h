@@ -2,7 +2,7 @@
  * parameters and gradients around it inside the budget.
  *
  * Life: create -> layers, parameters, activations, workspaces in forward order -> commit -> write parameters ->
- * { step_begin, M x (rows_set where a layer looks rows up, forward of every layer in order, backward of every layer in
+ * { step_begin, M x (rows_set if a layer looks rows up, forward of every layer in order, backward of every layer in
  * reverse order), step_end }.
  *
  * Threads: one thread calls a runtime, its layers, parameters, activations and workspaces at a time. Every rank makes
@@ -13,7 +13,7 @@
  * call before commit that belongs after it, a registration after commit, a call that belongs between steps, inside a
  * step or inside an evaluation and comes elsewhere, rows_set, a plan that re-planning cannot make, a checkpoint that
  * cannot be read or written. Every other error leaves the runtime failed, as a slot does that comes out of order or
- * outside of a step, and step_end and evaluate_end where a slot has not ended: each later call returns the same status
+ * outside of a step, and step_end and evaluate_end if a slot has not ended: each later call returns the same status
  * and line. A rank that fails alone can take part in nothing any more,
  * so the other ranks hear of it at once ("rank 1 failed: ...", PEER) and the world has failed. If all ranks fail
  * together (BUDGET or MISMATCH at commit, a gradient that is not finite) each says the same, and the world stays good
@@ -25,10 +25,10 @@
  * says; MEMORY; that of the runtime once it has failed; after commit PEER, TIMEOUT or MISMATCH once another rank has
  * failed, stalled or made another call (sluice_world_check). With SLUICE_ENGINE_CHECK=on, MISMATCH names what ranks do
  * differently, and ORDER what is written outside of its life. "Errors" at a function lists what comes on top of these.
- * Functions that return no status cannot fail, also in a runtime that has failed; where they are given NULL they return
+ * Functions that return no status cannot fail, also in a runtime that has failed; if they are given NULL they return
  * 0, false, fp32, NULL or the word "none", and those that return nothing do nothing.
  *
- * Units: sizes are bytes where a name ends in _bytes, else elements; times are seconds. Arrays are row-major and
+ * Units: sizes are bytes if a name ends in _bytes, else elements; times are seconds. Arrays are row-major and
  * contiguous.
  *
  * Memory: the runtime owns all that it hands out, up to sluice_runtime_destroy: layers, parameters, activations and
@@ -38,16 +38,16 @@
  *   values         what was written or updated; zero if nothing ever was. Read only.
  *   gradients      from sluice_param_gradient: zero in the first slot of a step that adds (accumulate each: of a
  *                  micro-batch), then what was added. A parameter that no slot asked for has gradient zero.
- *                  From sluice_param_gradient_fresh: undefined where it sets *fresh.
+ *                  From sluice_param_gradient_fresh: undefined if it sets *fresh.
  *   activations    undefined in the slot where their life begins; then what was written, until their life ends.
  *   workspaces     undefined in every slot, and in each micro-batch anew.
  * Nothing is cleared, so memory that is zero in one step may hold other buffers' bytes in the next.
  *
  * SLUICE_ENGINE_CHECK=on finds programs that rely on more than this, and ranks whose calls differ (docs/guide.md).
  *
- * Choices: one of a closed set is an enum, which the compiler checks. A choice is a string where its name is looked up
- * in what a build, a plugin or a file can extend (schedules, optimizers, devices, transports), where it may carry an
- * argument ("random:7", "64KiB", "1gbit,50us"), or where it names what the program has named itself (layers, states).
+ * Choices: one of a closed set is an enum, which the compiler checks. A choice is a string if its name is looked up
+ * in what a build, a plugin or a file can extend (schedules, optimizers, devices, transports), if it may carry an
+ * argument ("random:7", "64KiB", "1gbit,50us"), or if it names what the program has named itself (layers, states).
  *
  * Numerics are settings of the job: with equal world size, batch split, threads, precision, `accumulate` and `tied`,
  * weights are equal to the bit for every strategy, schedule, block size and budget. */
@@ -116,16 +116,16 @@ typedef struct {
     sluice_adamw adamw;         /* "adamw", and the compressed optimizers but 1-bit LAMB */
     sluice_lamb lamb;           /* "lamb", "onebit_lamb" */
     sluice_onebit onebit;       /* the compressed optimizers */
-    sluice_dtype precision; /* of parameters' values and gradients, where sluice_layer_precision says nothing else. Of
-                               values in bf16 the runtime keeps an fp32 master, next to the optimizer's fp32 state;
-                               updates change the master and round it. */
-    sluice_dtype wire;      /* of gradients of parameters in bf16, in memory and between ranks: bf16 halves them; fp32
-                               rounds them less. Sums are made in fp32 either way. With micro-batches that are added
-                               before they are reduced (accumulate last) gradients are fp32 whatever this says, and so
-                               are those of parameters in fp32. Values travel in their own type. */
-    double clip;            /* > 0: the global norm of the gradient is clipped to this; adds a barrier. Gradients are
-                               multiplied by min(1, clip / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ does. */
-    sluice_nan_policy nan;  /* SLUICE_NAN_SKIP adds a barrier */
+    sluice_dtype precision;     /* of parameters' values and gradients, if sluice_layer_precision says nothing else. Of
+                                   values in bf16 the runtime keeps an fp32 master, next to the optimizer's fp32 state;
+                                   updates change the master and round it. */
+    sluice_dtype wire;     /* of gradients of parameters in bf16, in memory and between ranks: bf16 halves them; fp32
+                              rounds them less. Sums are made in fp32 either way. With micro-batches that are added
+                              before they are reduced (accumulate last) gradients are fp32 whatever this says, and so
+                              are those of parameters in fp32. Values travel in their own type. */
+    double clip;           /* > 0: the global norm of the gradient is clipped to this; adds a barrier. Gradients are
+                              multiplied by min(1, clip / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ does. */
+    sluice_nan_policy nan; /* SLUICE_NAN_SKIP adds a barrier */
     sluice_accumulate accumulate; /* a setting of the job: weights differ by rounding */
     sluice_tied tied; /* of tied parameters whose adding layer only looks rows up (sluice_param_desc.row_elements):
                          joint: both uses add to one gradient, reduced when the look-up's is there too, so the
@@ -138,9 +138,9 @@ typedef struct {
                                    message is block / N. A block of a bf16 parameter has as many elements, so half the
                                    bytes. 0: 1 MiB on the host; on a GPU 64 MiB for a single rank; on several GPUs that
                                    of plan_file, else 16 MiB with a budget, and without one what the link needs, from
-                                   16 to 64 MiB, which commit measures where a layer is longer than 16 MiB. */
+                                   16 to 64 MiB, which commit measures if a layer is longer than 16 MiB. */
     const char *fuse;       /* which small units of neighbouring layers become one, with one strategy and one operation:
-                               "auto": where that pays by the cost model, at commit with estimated times and at each
+                               "auto": if that pays by the cost model, at commit with estimated times and at each
                                re-plan with measured ones; "off": none; a size as 64KiB: up to so many bytes of values.
                                Never more than a base block. NULL: as SLUICE_PLAN_FUSE says (auto) */
     sluice_updates updates; /* an optimizer that is not `concurrent` always runs on the communication thread */
@@ -162,7 +162,7 @@ typedef struct {
                                  puts within 10 % of it, run a few steps each by turns, and the one whose steps were the
                                  shortest stays (sluice_runtime_trial); a strategy that `strategy` names is not left.
                                  Weights stay equal to the bit. It takes 2 % of the time of the steps that are left, at
-                                 most; where they cannot pay for it, nothing is tried. 0: none. Never with a compressed
+                                 most; if they cannot pay for it, nothing is tried. 0: none. Never with a compressed
                                  optimizer or one rank. Rank 0's counts */
     sluice_sums sums;         /* on device "cuda", of a world's ranks; a setting of the job: weights differ by rounding.
                                  Either kind moves as many bytes */
@@ -256,7 +256,7 @@ SLUICE_API sluice_status sluice_layer_add(sluice_runtime *rt, const char *name, 
 SLUICE_API sluice_status sluice_layer_strategy(sluice_layer *layer, const char *strategy);
 
 /* Says that this layer can run its forward again just before its backward: its recomputable activations then need no
- * memory in between, where the plan chooses so (sluice_layer_recomputes). */
+ * memory in between, if the plan chooses so (sluice_layer_recomputes). */
 SLUICE_API sluice_status sluice_layer_can_recompute(sluice_layer *layer, bool can);
 
 /* Overrides the runtime's precision for the parameters that this layer brings, before it brings the first. A tied
@@ -303,14 +303,14 @@ typedef struct {
     bool recomputable;              /* this layer's forward makes it and its backward reads it, nobody else does; if the
                                        layer recomputes, its content does not survive until then. The layer must be able
                                        to recompute. */
-    /* Instead of last_layer and last_forward_layer: the layers themselves, where they are added already. NULL: the
+    /* Instead of last_layer and last_forward_layer: the layers themselves, if they are added already. NULL: the
      * names say it. */
     const sluice_layer *last_handle, *last_forward_handle;
 } sluice_activation_desc;
 
 /* Memory of one micro-batch that lives from slot to slot, both included. Its address stays the same until a re-plan,
  * which step_end may bring. In evaluation there is no backward: an activation whose life begins in forward can be read
- * until forward_end of the layer that last_forward_layer names, so the last layer's output, where nothing is said,
+ * until forward_end of the layer that last_forward_layer names, so the last layer's output, if nothing is said,
  * until that layer's own forward_end: take the loss before it.
  * Errors: ARGUMENT (no name, 0 bytes or too many; a direction that is none; a last layer of another runtime, or one by
  * name and another by handle; recomputable, but not living from its layer's forward to its layer's backward). A last
@@ -350,7 +350,7 @@ SLUICE_API sluice_status sluice_runtime_reserve(sluice_runtime *rt, const char *
 /* Collective. Checks that every rank registered the same, plans, packs, and allocates the arena. Errors: BUDGET (says
  * the smallest budget that works and the largest consumers), MISMATCH (names layer and rank, or the setting), ARGUMENT
  * (there is no layer or no parameter: nothing has changed; a strategy, schedule or last layer that is not there; an
- * activation whose life ends before it begins, or that is recomputable where its layer is not; plan_file does otherwise
+ * activation whose life ends before it begins, or that is recomputable if its layer is not; plan_file does otherwise
  * than a layer's strategy or `recompute` asks), FORMAT (the file of strategies, or plan_file: with its place),
  * UNSUPPORTED (1-bit LAMB with compat and layers of different precisions or strategies), INTERRUPTED (the world failed
  * while rank 0 planned), SYSTEM (shared memory), ORDER (another runtime of this world is committed: nothing has
@@ -390,7 +390,7 @@ SLUICE_API const void *sluice_param_value(sluice_param *param);
  * that uses the parameter. NULL elsewhere and for a frozen parameter. */
 SLUICE_API void *sluice_param_gradient(sluice_param *param);
 
-/* As sluice_param_gradient, but where nothing has been added in this step yet *fresh is set and the content is
+/* As sluice_param_gradient, but if nothing has been added in this step yet *fresh is set and the content is
  * undefined: the caller must write every element instead of adding. Saves a pass over memory. */
 SLUICE_API void *sluice_param_gradient_fresh(sluice_param *param, bool *fresh);
 
@@ -409,10 +409,10 @@ typedef struct {
     size_t struct_size;    /* of this struct; SLUICE_INIT sets it */
     double learning_rate;  /* of this step: schedules are the program's */
     double gradient_scale; /* what sums over ranks and micro-batches are multiplied by; 0: 1/(N*M), N ranks and M
-                           micro-batches. A rank's own gradient, where it is compressed, is scaled by N times this. For
-                           a mean over T targets, of which ranks or micro-batches have different numbers, 1/T, where
+                           micro-batches. A rank's own gradient, if it is compressed, is scaled by N times this. For
+                           a mean over T targets, of which ranks or micro-batches have different numbers, 1/T, if
                            each adds the gradient of its sum (docs/porting.md). */
-    bool exchange;         /* all ranks hold the same weights at this step's end, also where the optimizer would make a
+    bool exchange;         /* all ranks hold the same weights at this step's end, also if the optimizer would make a
                               local step (0/1 Adam): before reading, evaluating or saving */
 } sluice_step_options;
 
@@ -626,7 +626,7 @@ SLUICE_API const char *sluice_runtime_device(const sluice_runtime *rt);
 SLUICE_API sluice_status sluice_runtime_fail(sluice_runtime *rt, sluice_status status, const char *line);
 /* Measures the link (about a second, once) and writes a profile (docs/formats.md) of this job with what the steps so
  * far took: the slowest rank's medians. Collective, between steps; rank 0 writes. Times are clean under the serial
- * schedule, where nothing runs while compute does. `model` is free text. Errors: ARGUMENT (no path or model), PATH
+ * schedule, if nothing runs while compute does. `model` is free text. Errors: ARGUMENT (no path or model), PATH
  * and IO (rank 0 cannot write, and other ranks get IO; training may go on), NON_FINITE (as sluice_runtime_sync). */
 SLUICE_API sluice_status sluice_runtime_profile_write(sluice_runtime *rt, const char *path, const char *model);
 

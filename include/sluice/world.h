@@ -3,7 +3,7 @@
  *
  * Threads: any thread may use a world that has been created, until one destroys it. Collectives of several threads run
  * one after the other and must come in the same order on every rank. ARGUMENT is the status for a pointer that is NULL
- * where nothing says that it may be; functions that return no status then return -1 for a rank, 0 for a size, or the
+ * if nothing says that it may be; functions that return no status then return -1 for a rank, 0 for a size, or the
  * word "none". Strings that functions return live as long as the world. */
 #ifndef SLUICE_WORLD_H
 #define SLUICE_WORLD_H
@@ -56,7 +56,7 @@ static inline sluice_status sluice_world_config_init(sluice_world_config *config
 SLUICE_API const char *sluice_launcher_name(void);
 
 /* Joins the world. `config` NULL means sluice_world_config_init's; strings are copied. Blocking, collective. The caller
- * destroys the result. Errors, where possible the same on every rank: TIMEOUT (who is missing), MISMATCH (sizes,
+ * destroys the result. Errors, if possible the same on every rank: TIMEOUT (who is missing), MISMATCH (sizes,
  * versions, tokens, transport, throttle or SLUICE_COMM_DEPTH differ; who listens is not rank 0 of a job of Sluice),
  * PEER (a rank went away), ARGUMENT (a field out of its range, or a setting), UNSUPPORTED (the transport is not found,
  * or built for another version), FORMAT (a rank says what cannot be), MEMORY, SYSTEM; what the transport returns. */
@@ -82,7 +82,7 @@ SLUICE_API const char *sluice_world_transport(const sluice_world *world);
 
 /* Small blocking collectives on ordinary memory, for loss values, configuration and results. Not for bulk data: they go
  * through the rendezvous connection. Every rank calls the same with the same size. One that is complete returns
- * SLUICE_OK even where another rank fails right after it. After a failure each returns it again. A rank that waits in
+ * SLUICE_OK even if another rank fails right after it. After a failure each returns it again. A rank that waits in
  * vain is told. Memory of 0 bytes may be NULL.
  * Errors: ARGUMENT (more than 1 GiB at a time, all_gather's from all ranks together; a root that is no rank), MISMATCH
  * (the others' calls can never meet this one: names each rank's), TIMEOUT (names a rank that is absent; timeout_s),

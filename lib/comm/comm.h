@@ -12,7 +12,7 @@
  * lib/base/ownership.h has the formulas of the whole and the shard layout.
  *
  * Sums: each element is added in fp32 in rank order, then scaled once, then rounded once to the type of the result, so
- * the bits are the same on every path and for every block size; but where an operation says that any order will do.
+ * the bits are the same on every path and for every block size; except if an operation says that any order will do.
  * Memory: scratch is given once (slc_comm_attach), and no operation allocates anything. Buffers must lie in the
  * attached arena, at the same offset on every rank: ranks of one host then use each other's memory. */
 #pragma once
@@ -124,7 +124,7 @@ struct slc_op {
  * group and servers are kept by pointer. */
 slc_op slc_exchange_op(const slc_compress_group *group, const void *packets, void *results, const slc_residue *servers);
 
-/* Bytes of `results`: ranks * stride, and as much again where some ranks need messages or all use a transport's
+/* Bytes of `results`: ranks * stride, and as much again if some ranks need messages or all use a transport's
  * collectives: packets then arrive after the results' part of the buffer. The same on every rank. */
 uint64_t slc_comm_exchange_bytes(const slc_comm *comm, const slc_compress_group *group);
 

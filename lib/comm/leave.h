@@ -9,8 +9,8 @@
 bool slc_world_create_known_to_first(void);
 
 /* Leaves with the calling thread's last error and destroys the world, which no runtime may use any more. Returns
- * whether this rank is to report that error, so that a job reports each error once: it is not where another rank
- * reports the same trouble as its own ("rank 2 failed: ..."), nor where a lower rank leaves with the same line. That a
+ * whether this rank is to report that error, so that a job reports each error once: it is not if another rank
+ * reports the same trouble as its own ("rank 2 failed: ..."), nor if a lower rank leaves with the same line. That a
  * rank died, is gone, stalled or absent is reported by every rank that finds it. `code`, 1 to 255, is told to the
  * others; *told_code becomes that of the rank that reports the error as its own, 0 if it is not known. Waits for
  * that rank and for rank 0, up to 3 s for each. */

@@ -141,7 +141,7 @@ typedef struct {
     const sluice_transport_collectives_v2 *collectives; /* NULL: none */
 } plugin_tables;
 
-/* The first slot that is empty and must not be, NULL: none. Messages are both there or, where collectives are, both
+/* The first slot that is empty and must not be, NULL: none. Messages are both there or, if collectives are, both
  * left out. */
 static const char *missing_slot(const plugin_tables *tables)
 {

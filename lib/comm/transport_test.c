@@ -328,7 +328,7 @@ static void both_versions_are_loaded(void **state)
     exported_v1 = &whole_base;
     opened(true, false);
     exported_v2 = &table;
-    opened(false, true); /* the second version, where both are there */
+    opened(false, true); /* the second version, if both are there */
     exported_v1 = NULL;
     opened(false, true);
     table = version_2(true, &whole_collectives);

@@ -71,7 +71,7 @@ sluice_status slc_stream_synchronize(sluice_stream *stream);
  * on the host. */
 void *slc_stream_native(const sluice_stream *stream);
 
-/* All run in stream order. Pointers may be of this device or of the host; where the device is a GPU, memory of the host
+/* All run in stream order. Pointers may be of this device or of the host; if the device is a GPU, memory of the host
  * is pinned. The ends of a copy do not overlap, those of a move may. */
 sluice_status slc_copy(sluice_stream *stream, void *dst, const void *src, size_t bytes);
 sluice_status slc_move_bytes(sluice_stream *stream, void *dst, const void *src, size_t bytes);

@@ -188,7 +188,7 @@ static void *wait_for_others(void *gate)
     return NULL;
 }
 
-/* Starts as many threads as OpenMP will, all at once, and ends them: where one cannot be started OpenMP would end the
+/* Starts as many threads as OpenMP will, all at once, and ends them: if one cannot be started OpenMP would end the
  * process. */
 static sluice_status host_stream_create(sluice_stream *stream)
 {

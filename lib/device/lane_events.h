@@ -14,7 +14,7 @@ typedef struct {
     uint32_t places;
 } slc_lane_events;
 
-/* Makes a ring of `places` events, a power of two, where the device runs ahead; elsewhere there is nothing to make, and
+/* Makes a ring of `places` events, a power of two, if the device runs ahead; elsewhere there is nothing to make, and
  * the functions below do nothing. Errors: MEMORY, those of the device. slc_lane_events_destroy clears the struct, and
  * does nothing to a zeroed one. */
 sluice_status slc_lane_events_create(slc_device *device, uint32_t places, slc_lane_events *out);

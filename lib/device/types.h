@@ -57,7 +57,7 @@ typedef struct {
     uint64_t blocks;       /* of its grid */
     uint32_t threads;      /* of a block */
     uint64_t shared_bytes; /* of shared memory that a block takes */
-    bool compiled;         /* whether the rest is known: not where the GPU is emulated */
+    bool compiled;         /* whether the rest is known: not if the GPU is emulated */
     uint32_t registers;    /* of a thread */
     uint64_t local_bytes;  /* of memory that a thread has for what does not fit its registers, and for its arrays */
     double occupancy;      /* share of the threads that a multiprocessor can hold at once */

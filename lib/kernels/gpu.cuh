@@ -3,7 +3,7 @@
  * host's compiler, with the emulation's headers in the include path.
  *
  * Rules: no default stream, no managed memory, no waiting for another block, no library but cublasLt, and no atomic
- * additions of floats where a result is promised to repeat. Arithmetic is never contracted to fma. */
+ * additions of floats if a result is promised to repeat. Arithmetic is never contracted to fma. */
 #pragma once
 
 #include <stdint.h>

@@ -19,7 +19,7 @@
 enum {
     ORDERS = 5,
     BRIEF_TRIES = 16, /* a caller that allows at most so many is in a hurry: only stacking must be good */
-    FEW_ATTEMPTS = 2, /* instead of 2 * ORDERS, where stacking has tried and only the size is of interest */
+    FEW_ATTEMPTS = 2, /* instead of 2 * ORDERS, if stacking has tried and only the size is of interest */
     REPAIR_ROUNDS = 16,
     PLACEMENTS_A_TRY = 10, /* placements of stacking that take as long as one try */
     NARROWING_ROUNDS = 8,

@@ -125,7 +125,7 @@ static double train_step(const golden *g, test_model *t)
     return loss;
 }
 
-/* Returns the relative error; where the true gradient vanishes (a bias of keys), the size of ours. */
+/* Returns the relative error; if the true gradient vanishes (a bias of keys), the size of ours. */
 static double error_of(const float *ours, const float *truth, uint64_t count)
 {
     double error = 0, size = 0;
@@ -299,7 +299,7 @@ static void recomputing_changes_no_bit(void **state)
         }
 }
 
-/* No model is made with the options, and the error line has `why` in it; `what` names them where it has not. */
+/* No model is made with the options, and the error line has `why` in it; `what` names them if it has not. */
 static void options_are_refused(const sluice_model_options *options, const char *why, const char *what)
 {
     golden g = golden_open("gpt2");

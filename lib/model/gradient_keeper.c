@@ -1,4 +1,4 @@
-/* Keeping is a conversion to fp32, in stream order, so that a GPU can do it. Values are left as they are; where they
+/* Keeping is a conversion to fp32, in stream order, so that a GPU can do it. Values are left as they are; if they
  * are bf16, their rounding is written once more, as every optimizer of mixed precision must.
  * golden_models_test.c covers this file. */
 #include "lib/model/gradient_keeper.h"

@@ -10,7 +10,7 @@
  * MEMORY, those of slc_device_open and slc_event_create. */
 sluice_status slc_micro_batch_create(sluice_model *m);
 void slc_micro_batch_destroy(sluice_model *m);
-/* Counts this memory in the runtime's budget, before commit, where the budget is of the host's memory. */
+/* Counts this memory in the runtime's budget, before commit, if the budget is of the host's memory. */
 sluice_status slc_micro_batch_reserve(sluice_model *m);
 
 /* Says whether the model can take it. Errors: ARGUMENT. */

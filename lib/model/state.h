@@ -128,7 +128,7 @@ struct sluice_model {
     uint64_t rows, targets;
     uint64_t dropout_seed;
     bool evaluates_only;
-    slc_model_cache cache; /* where it has room, `tokens` and `rows` are those of the current pass */
+    slc_model_cache cache; /* if it has room, `tokens` and `rows` are those of the current pass */
     float label_smoothing;
     sluice_stream *stream; /* belongs to the runtime */
     bool apart; /* the device has memory of its own and works after calls have returned: a GPU, and not the host */

@@ -7,7 +7,7 @@
  *   SLC_STEP_EXCHANGE  compress with the rank's own gradients, slc_exchange_op, apply
  *   SLC_STEP_LOCAL     local with the rank's own gradients, nothing travels; replicas of the unit's values differ from
  *                      here on until the next step of another mode is applied
- * Units that are not onebit get averaged gradients and optimizer.update in every step and mode (and, where the
+ * Units that are not onebit get averaged gradients and optimizer.update in every step and mode (and, if the
  * optimizer wants norms, measure and agreed): it knows from the step's number what the phase makes of them.
  *
  * The engine calls, in the order of a run:
@@ -107,7 +107,7 @@ typedef struct {
     slc_compressed_phase (*phase)(const void *context, uint64_t step);
 
     /* NULL, or called once a step and alike on every rank, for all trainable parameters that are not in a onebit unit:
-     * after all updates of the step before and before this one's. On the host not where the step is skipped. */
+     * after all updates of the step before and before this one's. On the host not if the step is skipped. */
     sluice_status (*agreed)(void *context, uint64_t step, uint32_t count, const slc_agreed *parameters);
 
     /* exchange_now: the step must leave all replicas equal, so it is not LOCAL. In the warm-up: AVERAGE. May be called

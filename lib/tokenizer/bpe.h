@@ -24,7 +24,7 @@ typedef struct {
     bool ignore_merges;       /* a word that is a token is that token, whatever the merges make of it */
 } slc_bpe;
 
-/* The character that stands for a byte: itself where ISO 8859-1 has a visible character, else U+0100 and on. */
+/* The character that stands for a byte: itself if ISO 8859-1 has a visible character, else U+0100 and on. */
 uint32_t slc_bpe_rune_of(unsigned char byte);
 /* The byte that a character stands for; -1: none. */
 int slc_bpe_byte_of(uint32_t rune);

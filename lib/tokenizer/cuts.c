@@ -1,6 +1,6 @@
 /* See cuts.h. Letters, digits, full stop and comma stay what they are, but for their case, through every normaliser,
  * and both kinds of tokenizers split words apart before they look for tokens. From there on everything that reaches
- * over a cut takes cuts away: added tokens with white space in them or around them, merges where the text is one word,
+ * over a cut takes cuts away: added tokens with white space in them or around them, merges if the text is one word,
  * prefixes of a text, normalisers that may leave a space where a character was.
  * lib/data/encode_test.c covers this file. */
 #include "lib/tokenizer/cuts.h"

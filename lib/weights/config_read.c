@@ -261,7 +261,7 @@ static sluice_status check(const char *path, const slc_config *config)
     return SLUICE_OK;
 }
 
-/* A head that shares the token table may be called its own where it is equal (lib/model looks). */
+/* A head that shares the token table may be called its own if it is equal (lib/model looks). */
 static sluice_status read_tie(const char *path, const json_t *root, slc_config *out)
 {
     const slc_config_key row = {.key = "tie_word_embeddings", .type = SLC_KEY_FLAG};

@@ -79,7 +79,7 @@ static void says(const slc_config *config, const char *line)
     free(text);
 }
 
-/* transformers takes 50256 where a GPT-2 says nothing. */
+/* transformers takes 50256 if a GPT-2 says nothing. */
 static void tokens_around_a_text_exist(void **state)
 {
     (void)state;

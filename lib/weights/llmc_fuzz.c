@@ -1,5 +1,5 @@
 /* Any file must be read as an llm.c checkpoint or be refused with a line; a tensor that was read must have its elements
- * inside the file. The input gives eight words of the header, small where one byte is enough, and how much longer the
+ * inside the file. The input gives eight words of the header, small if one byte is enough, and how much longer the
  * file is than it should be. */
 #include "tests/support/base/file_fuzz.h"
 #include "lib/weights/llmc.h"

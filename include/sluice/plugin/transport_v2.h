@@ -2,7 +2,7 @@
  * change is a new header.
  *
  * A transport is a shared library libsluice_transport_NAME.so that exports a sluice_transport_v1 named
- * sluice_transport_v1_table or a sluice_transport_v2 named sluice_transport_v2_table; where both are, the second one is
+ * sluice_transport_v1_table or a sluice_transport_v2 named sluice_transport_v2_table; if both are, the second one is
  * taken. It sees nothing of the library but these headers. transport_v1.h holds for all that is said nowhere here.
  *
  * Two groups of slots may be left out, each as a whole and not both: messages (base.send and base.recv) and
@@ -19,7 +19,7 @@
  * Threads of the collectives' slots: attach may be called by any thread while no other is in a slot but abort or
  * health; the calls of groups, `launched` and health come from one thread, which may be another one than attach's;
  * abort comes from any thread at any time.
- * Blocking: only attach waits for other ranks. No other slot does, also where a rank is gone.
+ * Blocking: only attach waits for other ranks. No other slot does, also if a rank is gone.
  * Memory: buffers are the GPU's, of the device that was current at attach, aligned to their elements. They stay, and
  * what is read stays unchanged, until the stream has passed the group. The plugin may allocate memory, on the device
  * too, in attach and in the first group that has an operation of a kind, of a size class or with a peer; a caller who
@@ -40,7 +40,7 @@ extern "C" {
 typedef struct sluice_transport_collectives_v2 sluice_transport_collectives_v2; /* a plugin's second group */
 typedef struct sluice_transport_v2 sluice_transport_v2;                         /* a plugin's table of functions */
 
-/* All slots are mandatory where the group is offered; `self` is what base.open gave. A count is one of elements of
+/* All slots are mandatory if the group is offered; `self` is what base.open gave. A count is one of elements of
  * `dtype`, more than 0. Sums take SLUICE_FP32, SLUICE_BF16, SLUICE_INT64 and SLUICE_FP64, everything else any type.
  * Errors of every slot but abort: SLUICE_ERR_ORDER (nothing is attached, outside of a group, or the group before is not
  * launched yet), SLUICE_ERR_ARGUMENT (a rank, a type, a count), SLUICE_ERR_INTERRUPTED (after abort), SLUICE_ERR_PEER

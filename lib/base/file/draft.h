@@ -1,7 +1,7 @@
 /* A draft: a new file beside its target, which takes the target's name when all of it is on the disk. Its name is
- * drawn, and it is made only where nothing has that name, links included. So two jobs with one target do not write into
+ * drawn, and it is made only if nothing has that name, links included. So two jobs with one target do not write into
  * one file, and nothing that others have made is opened, emptied or removed; the target is replaced as a whole, and
- * where it is a link, the link is. A draft belongs to one thread. */
+ * if it is a link, the link is. A draft belongs to one thread. */
 #pragma once
 
 #include <sluice/status.h>

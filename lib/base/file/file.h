@@ -21,7 +21,7 @@ void slc_file_close(slc_file *file); /* SLC_FILE_NONE is allowed; *file is SLC_F
 /* Reads bytes [first, first + count); the caller checks the range and owns `out`. */
 sluice_status slc_file_read(const slc_file *file, uint64_t first, size_t count, void *out);
 
-/* Writes all bytes at `offset` of any open file. Returns 0 or errno, ENOSPC where nothing could be written. */
+/* Writes all bytes at `offset` of any open file. Returns 0 or errno, ENOSPC if nothing could be written. */
 int slc_write_at(int fd, const void *data, uint64_t bytes, uint64_t offset);
 
 /* Continues an FNV hash (fnv.h) with the length and every byte of the file, which is read once from its beginning to

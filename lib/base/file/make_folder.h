@@ -3,7 +3,7 @@
 
 #include <sluice/status.h>
 
-/* Makes the folder and those that it lies in, where they are not there. Errors name the path: PATH, IO (a part of it is
+/* Makes the folder and those that it lies in, if they are not there. Errors name the path: PATH, IO (a part of it is
  * no folder, or may not be made), MEMORY. */
 sluice_status slc_make_folder(const char *path);
 

@@ -1,10 +1,10 @@
-/* The status of a failure that has to do with a path. A command exits with another code where the user named a path
- * that cannot be used than where a disk fails or a file vanishes while it works. Any thread. */
+/* The status of a failure that has to do with a path. A command exits with another code if the user named a path
+ * that cannot be used than if a disk fails or a file vanishes while it works. Any thread. */
 #pragma once
 
 #include <sluice/status.h>
 
-/* Returns the status for the errno of a system call that was given a path: PATH where the path is the mistake (it is
+/* Returns the status for the errno of a system call that was given a path: PATH if the path is the mistake (it is
  * not there, is a folder, may not be read, has too long a name), IO if the disk is. */
 sluice_status slc_path_status(int why);
 

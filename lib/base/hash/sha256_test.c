@@ -1,5 +1,5 @@
 /* SHA-256 must give the standard's examples, also when the text is added in pieces of any size, with the processor's
- * instructions (where it has them) and without. */
+ * instructions (if it has them) and without. */
 #include "lib/base/hash/sha256.h"
 
 #include <stdarg.h>

@@ -104,7 +104,7 @@ static void look_at_group(const char *root, const char *folder, bool second, slc
     out->cgroup_bytes = limit;
 }
 
-/* Goes from the process's group up to the top. In a container its path may be that of the host, where it is not seen:
+/* Goes from the process's group up to the top. In a container its path may be that of the host, if it is not seen:
  * then the top is the container's. */
 static void look_at_groups(const char *root, const hierarchy *h, slc_host_memory *out)
 {

@@ -7,7 +7,7 @@
 typedef struct {
     uint64_t available_bytes; /* the least of what RAM and every control group leave; UINT64_MAX: nothing says */
     uint64_t ram_bytes;       /* of the host; 0: nothing says */
-    uint64_t cgroup_bytes;    /* the limit of the control group that leaves least, where it leaves less than RAM; 0 */
+    uint64_t cgroup_bytes;    /* the limit of the control group that leaves least, if it leaves less than RAM; 0 */
     uint64_t address_bytes;   /* addresses that RLIMIT_AS leaves this process; UINT64_MAX: it has no limit */
 } slc_host_memory;
 

@@ -7,5 +7,5 @@
  * the item, which gets it without the backslash. */
 char *slc_next_item(char **rest);
 
-/* Writes an item as a list has it. Cut where it does not fit. */
+/* Writes an item as a list has it. Cut if it does not fit. */
 void slc_item_write(const char *item, char *out, size_t bytes);

@@ -167,7 +167,7 @@ static bool comes_before(const slc_doing *one, const slc_doing *other)
 }
 
 /* While nothing moves, returns a rank that lacks a message which only the network between it and doing->peer can
- * withhold; -1: there is none. No rank lacks an earlier message, and all of them have begun its operation: where one
+ * withhold; -1: there is none. No rank lacks an earlier message, and all of them have begun its operation: if one
  * has not, the program's calls differ. */
 static int find_cut(const slc_control *control)
 {

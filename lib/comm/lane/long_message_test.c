@@ -1,4 +1,4 @@
-/* Ranks that submit operations of other sizes hear who sent too much to whom, and what to do: also where the message
+/* Ranks that submit operations of other sizes hear who sent too much to whom, and what to do: also if the message
  * was there before its receive. */
 #include "tests/support/comm/forked_ranks.h"
 

@@ -1,5 +1,5 @@
 /* Tells what the TCP connections behind a transport have carried, which shows that a long message comes through slowly
- * where the transport does not say how much of it is here. */
+ * if the transport does not say how much of it is here. */
 #pragma once
 
 #include <stdint.h>

@@ -23,7 +23,7 @@ static uint64_t soon(void)
 
 static int open_ends(int ends[2])
 {
-    alarm(LIMIT_S); /* where a deadline is not kept, nothing else ends the wait */
+    alarm(LIMIT_S); /* if a deadline is not kept, nothing else ends the wait */
     return socketpair(AF_UNIX, SOCK_STREAM, 0, ends);
 }
 

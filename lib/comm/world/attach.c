@@ -29,7 +29,7 @@ static void forget_segment(slc_comm *comm)
     comm->scratch.bytes = 0;
 }
 
-/* Checks that every rank brings the same sizes, or where segments lie apart the same scratch. All compare theirs with
+/* Checks that every rank brings the same sizes, or if segments lie apart the same scratch. All compare theirs with
  * rank 0's, so they agree on the verdict. */
 static sluice_status agree_on_size(sluice_world *world, uint64_t bytes, uint64_t scratch_bytes, bool apart)
 {

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 static const uint64_t stopped_ns = 2000000000u; /* after a longer gap between two looks this process had been stopped */
-/* Between two looks a connection carries no more than this where only UCX's keepalives, of a few bytes, go over it. */
+/* Between two looks a connection carries no more than this if only UCX's keepalives, of a few bytes, go over it. */
 static const uint64_t idle_bytes = 256;
 /* A transport without connections that can be seen is a fast one, and has moved for as long as that takes. */
 static const uint64_t unseen_bytes_per_s = 1000000;

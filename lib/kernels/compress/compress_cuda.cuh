@@ -60,7 +60,7 @@ static __device__ __forceinline__ float compress_error(float sum, float last, bo
     return lost ? 0.0f : sum - (sum < 0.0f ? -last : last);
 }
 
-/* Adds the error of the last exchange, whose scale was `last`, to the first `left` of b, keeps the sums where `sum` is
+/* Adds the error of the last exchange, whose scale was `last`, to the first `left` of b, keeps the sums if `sum` is
  * not NULL, and writes their signs; elements from `left` on become 0. */
 static __device__ __forceinline__ void compress_keep(float b[GPU_GRAIN], float *sum, uint64_t left, float last,
                                                      unsigned char *bits)

@@ -1,5 +1,5 @@
 /* A copy past the cache. Stores that go through the cache first read each line that they replace: a copy then moves
- * half as much again. It pays where the result is larger than the cache, which would not keep it for its reader. */
+ * half as much again. It pays if the result is larger than the cache, which would not keep it for its reader. */
 #pragma once
 
 #include "lib/kernels/isa.h"

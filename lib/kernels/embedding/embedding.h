@@ -13,8 +13,8 @@ typedef struct {
 
 /* Any table may be NULL: its gradient is not wanted. With `padded`, the row of token `padding` gets nothing
  * (torch.nn.Embedding's padding_idx). token_order, type_order: the places in the order that slc_embedding_order makes
- * of tokens and of types, which the device reads. A GPU needs them where it adds to the token table, and to the type
- * table with types; the host sorts places itself where they are NULL. */
+ * of tokens and of types, which the device reads. A GPU needs them if it adds to the token table, and to the type
+ * table with types; the host sorts places itself if they are NULL. */
 typedef struct {
     void *token, *position, *type;
     bool padded;

@@ -1,4 +1,4 @@
-/* A library of CUDA 13 can be opened where the driver is older; its first call then fails. So the driver is asked
+/* A library of CUDA 13 can be opened even if the driver is older; its first call then fails. So the driver is asked
  * first, and a machine that has both 13 and 12 gets what it can run. tests/cuda_emulated/cublaslt_folders_test.c covers
  * this file. */
 #include "lib/kernels/gemm/cublaslt_cuda.h"

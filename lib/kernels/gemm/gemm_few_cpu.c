@@ -3,7 +3,7 @@
 
 #include "lib/kernels/lanes.h"
 
-/* a b + c, rounded once where the instruction set can do that at no cost. */
+/* a b + c, rounded once if the instruction set can do that at no cost. */
 LANES_INLINE lanes multiply_add(lanes a, lanes b, lanes c)
 {
 #if defined(__FMA__)

@@ -271,7 +271,7 @@ static void wrong_arguments(void **state)
     slc_stream_destroy(&stream);
 }
 
-/* The tests that hold oneDNN back repeat the one that does not where the processor has nothing that they hold back. */
+/* The tests that hold oneDNN back repeat the one that does not if the processor has nothing that they hold back. */
 static bool holds_nothing_back(const char *most)
 {
 #if defined(__x86_64__)

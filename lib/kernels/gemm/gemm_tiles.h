@@ -1,4 +1,4 @@
-/* Decides how a product is run: by gemm_few.h where A has few rows; else as one primitive on the operands in place, or
+/* Decides how a product is run: by gemm_few.h if A has few rows; else as one primitive on the operands in place, or
  * tile by tile if oneDNN would be slow or allocate. A tile's operands are copied into the workspace as far as needed: A
  * and C if their rows lie apart, B into packed form if the distance of its rows hurts, and all of them, widened to
  * fp32, if this processor has no fast bf16. A copied tile of C is summed over k in fp32 and rounded once. */

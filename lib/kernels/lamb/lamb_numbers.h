@@ -29,7 +29,7 @@ typedef struct {
     slc_lamb_numbers *numbers;
     const double *norms;       /* ||w||, ||u||; or ||p||, ||u||, r; NULL: `sums` has the latter */
     slc_frozen_lamb_sums sums; /* in memory of the stream's device */
-    double *product;           /* of `factor`: receives settled * last_factor; may be where `norms` is */
+    double *product;           /* of `factor`: receives settled * last_factor; may be if `norms` is */
     const sluice_step_words *words;
     bool decays, trusts_one; /* the latter: its step is Adam's, and no number changes */
 } slc_lamb_parameter;

@@ -120,7 +120,7 @@ static sluice_status add_space(slc_model_layer *layer, const char *name, uint64_
     return sluice_workspace_add(layer->layer, &desc, out);
 }
 
-/* Without a backward, a tensor is kept only where it is written or read outside of its layer's operations. */
+/* Without a backward, a tensor is kept only if it is written or read outside of its layer's operations. */
 static bool is_kept(const sluice_model *m, const slc_model_layer *layer, uint32_t index)
 {
     const bool targets = layer->kind == SLC_LAYER_HEAD && index == SLC_TARGETS;

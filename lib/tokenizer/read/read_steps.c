@@ -30,7 +30,7 @@ static sluice_status read_bert_normalizer(const char *path, const json_t *from, 
     sluice_status status = slc_read_flag(path, section, from, "clean_text", &clean);
     if (!status) status = slc_read_flag(path, section, from, "handle_chinese_chars", &chinese);
     if (!status) status = slc_read_flag(path, section, from, "lowercase", &lowercase);
-    bool strip = lowercase; /* where it is null */
+    bool strip = lowercase; /* if it is null */
     if (!status) status = slc_read_flag(path, section, from, "strip_accents", &strip);
     if (!status && clean) status = add_step(path, out, SLC_NORMALIZE_CLEAN);
     if (!status && chinese) status = add_step(path, out, SLC_NORMALIZE_CHINESE);
