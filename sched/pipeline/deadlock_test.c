@@ -1,5 +1,5 @@
-/* Drawn pipelines must come to their end where a send blocks its stage until it is received, whatever takes how long;
- * and programs that are damaged must be refused. */
+/* Drawn pipelines must come to their end even if a send blocks its stage until it is received, however long anything
+ * takes; and programs that are damaged must be refused. */
 #include "sched/pipeline/pipeline_simulate.h"
 
 #include "lib/base/status.h"

@@ -10,7 +10,7 @@ static uint32_t group_of(const slc_pipeline_shape *shape)
 }
 
 /* Number `k` among all forwards of a stage; the micro-batches are whole groups (slc_pipeline_check), or there is one
- * chunk, where it does not matter. */
+ * chunk, for which it does not matter. */
 static void turn(const slc_pipeline_shape *shape, uint32_t k, uint32_t *chunk, uint32_t *micro_batch)
 {
     const uint32_t group = group_of(shape), round = k / (group * shape->chunks);

@@ -1,4 +1,4 @@
-/* Programmes that cut a chain of layers into stages: the best cuts, and replicas too where the schedule has no idle
+/* Programmes that cut a chain of layers into stages: the best cuts, and replicas too if the schedule has no idle
  * time. Bytes here are sums over a stage's layers, a bound by which cuts are chosen; the packer has the last word. */
 #pragma once
 

@@ -10,7 +10,7 @@
 /* The best way to cut layers into stages on so many ranks: the last stage's first layer and replicas. */
 typedef struct {
     double period_s;
-    uint32_t first_layer, replicas; /* first_layer is that of the whole range where it is one stage */
+    uint32_t first_layer, replicas; /* first_layer is that of the whole range if it is one stage */
 } best_cut;
 
 /* Ranks of the layers behind a range, which itself has so many replicas. They decide how many micro-batches the range's

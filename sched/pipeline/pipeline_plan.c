@@ -125,7 +125,7 @@ static void add_unit_bytes(planning *p, const slc_unit *whole)
 }
 
 /* Sums by layer, which the programme cuts by. The values of older versions count as what a micro-batch keeps, or as
- * fixed where their number is. */
+ * fixed if their number is. */
 static void describe_chain(planning *p, bool recompute)
 {
     const slc_pipeline_request *r = p->request;

@@ -9,7 +9,7 @@ typedef struct {
     const slc_pipeline_schedule *schedule;
     slc_pipeline_shape shape;
     const uint32_t *first_layer; /* [pieces]; NULL: the planner cuts */
-    slc_strategy strategy;       /* SLC_STRATEGIES: sdp where a stage has replicas, else dp */
+    slc_strategy strategy;       /* SLC_STRATEGIES: sdp if a stage has replicas, else dp */
     uint8_t recompute;           /* 0 no layer; 1 all that can; 2 all that can, if nothing fits without */
     uint64_t budget_bytes;       /* of a rank; 0: none */
 } slc_pipeline_request;

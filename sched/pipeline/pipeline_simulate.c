@@ -44,7 +44,7 @@ typedef struct {
     const slc_pipeline_times *times;
     slc_pipeline_simulation options;
     slc_pipeline_forecast *out;
-    uint32_t pieces, micro_batches, rounds; /* rounds: steps, or micro-batches where each is followed by an update */
+    uint32_t pieces, micro_batches, rounds; /* rounds: steps, or micro-batches if each is followed by an update */
     slc_pipeline_events events;
     stage_state *stages;
     operation_state *operations; /* [rounds * operation_count] */

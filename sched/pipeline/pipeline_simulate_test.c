@@ -74,7 +74,7 @@ static void expect_closed_form(const char *name, const slc_pipeline_shape *shape
     slc_pipeline_program_fini(&program);
 }
 
-/* Calls `expect` for P in 2, 4, 8, M from 2P to 8P, and v in 1, 2, 4 where the schedule has chunks. */
+/* Calls `expect` for P in 2, 4, 8, M from 2P to 8P, and v in 1, 2, 4 if the schedule has chunks. */
 static void each_shape(void (*expect)(const char *name, const slc_pipeline_shape *shape))
 {
     const slc_pipeline_schedule *schedule;

@@ -25,7 +25,7 @@ static inline const slc_task *slc_pipeline_tasks(const slc_pipeline_program *pro
 }
 
 /* A micro-batch counts as held until its gradient has gone to the piece before, or until nothing of it is needed any
- * more. They differ where backwards are split. */
+ * more. They differ if backwards are split. */
 typedef enum { SLC_HELD_UNTIL_SENT, SLC_HELD_UNTIL_DONE } slc_held_until;
 
 /* The most micro-batches whose forward a stage has begun and which it still holds, of one piece (the stage's chunk
