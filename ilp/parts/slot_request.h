@@ -6,7 +6,7 @@
 #include "lib/plan/times.h"
 #include "lib/plan/effort/work.h"
 
-/* UPDATE is in no answer: only where bounds are worked out do updates have places of their own. */
+/* UPDATE is in no answer: only if bounds are worked out do updates have places of their own. */
 typedef enum {
     SLC_FLOW_REDUCE,
     SLC_FLOW_GATHER_VALUE,

@@ -1,4 +1,4 @@
-/* The first incumbent: choices that fit when nothing overlaps, improved one by one where they fit and save time.
+/* The first incumbent: choices that fit when nothing overlaps, improved one by one if they fit and save time.
  * ilp/slot_model_test.c covers this file. */
 #include "ilp/search/slot_search.h"
 

@@ -102,7 +102,7 @@ static void choices_get_faster_within_the_limit(void **state)
     assert_true(faster > rounds / 2);
 }
 
-/* Without effort, and where not even the first choices fit, all stays as it was. */
+/* Without effort, and if not even the first choices fit, all stays as it was. */
 static void choices_stay_without_effort_or_room(void **state)
 {
     (void)state;

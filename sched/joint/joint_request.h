@@ -27,9 +27,8 @@ typedef struct {
     slc_work *work;      /* counts the work, and may have a ceiling; NULL: nobody asks */
     bool quick;          /* only baselines and rounding: a valid plan in a tenth of a second */
     uint32_t tries;      /* most tries of the local search; 0: as many as the effort allows */
-    const slc_cancel *cancel; /* NULL: none */
-    slc_smallest_arena
-        *least;     /* what the search for the least memory finds, where it comes to that; NULL: nobody asks */
+    const slc_cancel *cancel;  /* NULL: none */
+    slc_smallest_arena *least; /* what the search for the least memory finds, if it comes to that; NULL: nobody asks */
     bool portfolio; /* without the slot model, as in a build that has no solver; the plan's schedule says so */
 } slc_joint_request;
 

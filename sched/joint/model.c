@@ -17,7 +17,7 @@ static const double ORDERS_SHARE = 0.3;   /* of the effort that is left: what or
 static const double BOUND_SHARE = 0.2;    /* of the effort that was spent: what the bound may take besides it */
 static const double LEAST_BOUND_S = 0.05; /* nominal seconds that it may take in any case */
 static const double MODEL_GAP = 0.003;    /* share of the step's time at which the solver stops */
-static const double ROUGH_GAP = 0.01;     /* the same for less than the whole limit, where packing loses more */
+static const double ROUGH_GAP = 0.01;     /* the same for less than the whole limit, if packing loses more */
 enum {
     FIRST_PART = 4,      /* for its first answer the solver has a quarter of the effort that is left, */
     SOLVER_PART = 2,     /* then half of it for each limit, */

@@ -131,7 +131,7 @@ static void no_order_is_faster_than_the_best(void **state)
  * 1 % as what nearly all keep to. Here the search gets as many tries as it uses up and no deadline that a loaded
  * machine could reach, so the figures are the same everywhere. */
 static const double farthest = 0.06, mean_behind = 0.005;
-/* Without the slot model a search that begins at serial, where nothing else fits, may stay there. */
+/* Without the slot model a search that begins at serial, if nothing else fits, may stay there. */
 static const double farthest_unsolved = 0.5, mean_unsolved = 0.03;
 
 static void joint_is_near_the_best_and_never_faster(void **state)

@@ -1,4 +1,4 @@
-/* A plan's distance to the bound: its parts add up, and where one cause is forced, the ladder names it. */
+/* A plan's distance to the bound: its parts add up, and if one cause is forced, the ladder names it. */
 #include "ilp/slot_model.h"
 #include "sched/layout/make_plan.h"
 #include "sched/layout/parts.h"
@@ -194,7 +194,7 @@ static void thrifty_choices_are_named(void **state)
     end(&m);
 }
 
-/* A plan is packed as tightly as can be, so its gathers wait for memory; the same plan has none of that where every
+/* A plan is packed as tightly as can be, so its gathers wait for memory; the same plan has none of that if every
  * buffer has memory of its own, and all other parts are equal. */
 static void tight_packing_is_named(void **state)
 {

@@ -20,7 +20,7 @@ static uint32_t next_in_chain(const slc_job *job, uint32_t unit)
     return next;
 }
 
-/* Joins the units first, ..., last where `name` is that of their fused unit, which is no longer than a base block. */
+/* Joins the units first, ..., last if `name` is that of their fused unit, which is no longer than a base block. */
 static void join_if_named(const slc_job *job, const char *name, uint32_t first, uint32_t *group)
 {
     const char *begin = job->units[first].name;

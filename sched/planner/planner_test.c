@@ -196,7 +196,7 @@ static void a_fraction_is_of_what_dp_needs(void **state)
     assert_int_equal(slc_plan_for_budget(&t.job, &request, &answer), SLUICE_ERR_ARGUMENT);
 }
 
-/* Without a budget a plan that shards takes no more than dp, where one of that size exists. */
+/* Without a budget a plan that shards takes no more than dp, if one of that size exists. */
 static void sharding_without_a_budget_takes_no_more_than_dp(void **state)
 {
     (void)state;

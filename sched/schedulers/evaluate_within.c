@@ -1,4 +1,4 @@
-/* An evaluation pass that gathers one window ahead, as one_ahead does, where the limit has room for it; any other
+/* An evaluation pass that gathers one window ahead, as one_ahead does, if the limit has room for it; any other
  * window is gathered right before its slot. An evaluation keeps what training would recompute, so it may be what
  * decides whether a plan fits, and no step of training is shorter for its gathers.
  * schedulers_test.c covers this file. */

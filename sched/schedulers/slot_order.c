@@ -297,7 +297,7 @@ static bool needs_agreement(const slc_scheduling *in, const slc_item *item)
     return (after_update || of_exchange) && slc_waits_for_agreement(in->job, in->strategies[item->unit]);
 }
 
-/* The model knows that the agreement needs all gradients, but not that it needs all reductions: where the first layers
+/* The model knows that the agreement needs all gradients, but not that it needs all reductions: if the first layers
  * are frozen, it may move one during their backward and put an exchange before it. What waits for the agreement is put
  * behind the last operation that the agreement hears of. With a barrier no such operation is late. */
 static void follow_agreement(draft *p)

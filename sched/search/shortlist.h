@@ -1,6 +1,6 @@
 /* The plans from which a search may still reach the fastest: one for each set of choices (strategies, recomputation),
  * because the search over orders changes none of these. Orders are of two kinds, made by the slot model or by rules. A
- * search may gain more from one kind than from the other, so where a list has no slack it may keep the fastest of each.
+ * search may gain more from one kind than from the other, so if a list has no slack it may keep the fastest of each.
  * Private to sched. */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* Units are first tried together, those updated last first: their updates are exposed at the step's end. All of them
- * are tried too, since all may be cheaper where the communication thread takes compute's time anyway. Then single units
+ * are tried too, since all may be cheaper if the communication thread takes compute's time anyway. Then single units
  * are tried.
  *
  * A place counts from a step's own pass: item i of that pass is at i, item i of the next pass at n + i. An update that

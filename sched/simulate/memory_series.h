@@ -31,7 +31,7 @@ sluice_status slc_memory_series_of(const slc_plan *plan, const slc_claim_span *s
                                    double tiny_s, slc_memory_series *out);
 
 /* Makes the series of one step of the steady state, [0, step_s), from the times of slc_simulate_items. A claim that
- * reaches beyond the step also counts where other passes bring it into the step. Errors: MEMORY. */
+ * reaches beyond the step also counts if other passes bring it into the step. Errors: MEMORY. */
 sluice_status slc_simulate_memory(const slc_plan *plan, const slc_item_times *items, double step_s,
                                   slc_memory_series *out);
 /* Counts how many times each claim of the training program is held at a moment of that step: copies [claim_count], more

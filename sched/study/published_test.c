@@ -24,7 +24,7 @@ static slc_profile *make(const char *model, const char *cluster, double ratio)
     return profile;
 }
 
-/* Parameters and multiplications of a forward, where the paper or the authors' code gives them; 0: it does not. */
+/* Parameters and multiplications of a forward, if the paper or the authors' code gives them; 0: it does not. */
 static const struct {
     const char *model;
     double parameters, within, products;

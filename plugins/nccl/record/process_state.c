@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Reads a small file of /proc as a text; an empty one where that fails. */
+/* Reads a small file of /proc as a text; an empty one if that fails. */
 static void read_text(const char *path, char *out, size_t size)
 {
     FILE *file = fopen(path, "re");

@@ -348,7 +348,7 @@ static void close_kept(slc_nccl_process *process)
     process->kept = NULL;
 }
 
-/* Keeps the file open while its process may write it; where it can't be kept, its end is not seen. */
+/* Keeps the file open while its process may write it; if it can't be kept, its end is not seen. */
 static void keep(reader *r)
 {
     slc_nccl_process *p = r->process;

@@ -5,13 +5,13 @@
 #include <sluice/status.h>
 #include <stdbool.h>
 
-/* Reads the file at process->path: all of it where process->header is empty, else what may have changed since.
- * *absent: it has been removed, and what its process wrote at last is read where the file was open; or its header is
+/* Reads the file at process->path: all of it if process->header is empty, else what may have changed since.
+ * *absent: it has been removed, and what its process wrote at last is read if the file was open; or its header is
  * not written yet. */
 sluice_status slc_nccl_file_read(slc_nccl_process *process, bool *absent);
 
 /* Frees what reading has allocated, and the path. */
 void slc_nccl_file_free(slc_nccl_process *process);
 
-/* Says what has become of the process, from /proc where it is of this machine. */
+/* Says what has become of the process, from /proc if it is of this machine. */
 slc_nccl_process_state slc_process_state_of(const slc_record_header *header);

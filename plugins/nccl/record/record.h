@@ -3,7 +3,7 @@
  * Nothing in it is ever locked, and no thread tends it.
  *
  * The file holds, in this order: a header of SLC_RECORD_HEADER_BYTES; the rows of communicators; the table of modules;
- * a ring of entries; where SLUICE_SHIM_TIME is set, as many times. All numbers are little endian. Times are nanoseconds
+ * a ring of entries; if SLUICE_SHIM_TIME is set, as many times. All numbers are little endian. Times are nanoseconds
  * of CLOCK_MONOTONIC. What more than one thread or process may touch at a time is written and read with C11 atomics.
  *
  * A rank is a communicator's row. Rows of different files that have the same key are ranks of one communicator. */
@@ -99,7 +99,7 @@ typedef struct {
 
 #define SLC_RECORD_LOW48 0xffffffffffffull
 
-/* When an entry's operation ran, by events around it on its stream; at the same place as the entry, valid where the
+/* When an entry's operation ran, by events around it on its stream; at the same place as the entry, valid if the
  * sequences are equal. Written when the shim, in a later call, finds the events done. */
 typedef struct {
     uint32_t sequence; /* stored last, with release order */

@@ -13,7 +13,7 @@ typedef struct {
 } slc_nccl_refused;
 
 typedef struct {
-    slc_nccl_process *processes; /* by communicator 0's rank where they share one, else by host and pid */
+    slc_nccl_process *processes; /* by communicator 0's rank if they share one, else by host and pid */
     size_t count;
     slc_nccl_refused *refused; /* each file once, as they were met */
     size_t refused_count;

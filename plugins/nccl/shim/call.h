@@ -1,4 +1,4 @@
-/* One call on a communicator, from its arrival to its return: recorded, measured, changed by a transform where one is
+/* One call on a communicator, from its arrival to its return: recorded, measured, changed by a transform if one is
  * asked for, passed on. Private to plugins/nccl/shim. */
 #pragma once
 

@@ -45,8 +45,8 @@ typedef struct slc_shim_recorder {
 typedef struct slc_shim_comm {
     ncclComm_t comm;
     const slc_shim_real *real;
-    slc_record_communicator *row; /* of no file where the record has no rows left */
-    unsigned number;              /* of the row; SLC_RECORD_NO_COMMUNICATOR where it has none */
+    slc_record_communicator *row; /* of no file if the record has no rows left */
+    unsigned number;              /* of the row; SLC_RECORD_NO_COMMUNICATOR if it has none */
     bool nonblocking, shares;     /* as its configuration says: `shares` resources with its parent */
     unsigned shrinks;             /* that were called on it */
     struct slc_shim_comm *parent; /* that it is split off or shrunk from; NULL: none */
@@ -73,7 +73,7 @@ typedef struct {
     ncclComm_t comm;
     cudaStream_t stream;
     const void *caller;
-    slc_shim_comm *known; /* found by slc_shim_call_begin where `comm` is given; NULL: the shim has not seen it made */
+    slc_shim_comm *known; /* found by slc_shim_call_begin if `comm` is given; NULL: the shim has not seen it made */
     /* Filled by slc_shim_call_begin. */
     slc_shim_recorder *recorder;
     slc_shim_thread *thread;

@@ -107,7 +107,7 @@ static sluice_status refuse_making(const nccl_transport *self, ncclResult_t resu
         said, choice);
 }
 
-/* Takes the communicator's state; ncclInternalError where it is over. */
+/* Takes the communicator's state; ncclInternalError if it is over. */
 static ncclResult_t ask_state(nccl_transport *self)
 {
     ncclResult_t state = ncclInternalError;

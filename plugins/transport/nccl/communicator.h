@@ -13,7 +13,7 @@ void nccl_abort(void *self);
 void nccl_enter(nccl_transport *self);
 void nccl_leave(nccl_transport *self);
 
-/* SLUICE_OK where a stream is attached and nothing was aborted; else the error, told to the host, for `slot`. */
+/* SLUICE_OK if a stream is attached and nothing was aborted; else the error, told to the host, for `slot`. */
 sluice_status nccl_usable(const nccl_transport *self, const char *slot);
 
 /* Ends the communicator in order if that takes at most `linger_ns`, else by an abort; 0: by an abort at once. */

@@ -73,7 +73,7 @@ static void append(queue *to, message *one)
     to->last = one;
 }
 
-/* Takes `one` out of a queue, where it follows `before` (NULL: it is the first). */
+/* Takes `one` out of a queue, if it follows `before` (NULL: it is the first). */
 static void take_out(queue *from, message *before, message *one)
 {
     if (before)

@@ -1,4 +1,4 @@
-/* dlsym, interposed: where a program asks a library for one of NCCL's functions by name, it gets ours. Every other
+/* dlsym, interposed: if a program asks a library for one of NCCL's functions by name, it gets ours. Every other
  * question leaves by a jump, not by a call, because RTLD_NEXT and RTLD_DEFAULT depend on the caller's address. With
  * these two handles the loader finds ours by itself, which was loaded first. So a program that asks RTLD_DEFAULT which
  * functions its NCCL has would find all of ours: a function that its NCCL lacks is looked for behind the shim.

@@ -126,7 +126,7 @@ static const slc_shim_real *publish(slc_shim_real *fresh)
     return NULL;
 }
 
-/* Adds the library to those that are known, which keep its handle; closes the handle where they need it not. */
+/* Adds the library to those that are known, which keep its handle; closes the handle if they need it not. */
 static const slc_shim_real *take_library(void *handle)
 {
     const slc_shim_real *known = NULL;

@@ -150,7 +150,7 @@ static void end_or_hold(slc_shim_recorder *recorder, const slc_shim_stream_mark 
     end_mark(recorder, mark, in_progress ? NEVER_KNOWN : slc_shim_has_failed(result) ? FAILED : LAUNCHED);
 }
 
-/* Gives up what is held, where the program goes on without having asked; true if something was. */
+/* Gives up what is held, if the program goes on without having asked; true if something was. */
 static bool forget_launches(slc_shim_recorder *recorder, slc_shim_comm *known)
 {
     size_t count = 0;

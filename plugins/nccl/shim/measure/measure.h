@@ -25,8 +25,8 @@ void slc_shim_measure_group_begin(slc_shim_recorder *recorder, slc_shim_thread *
 void slc_shim_measure_group_end(slc_shim_recorder *recorder, slc_shim_thread *thread, ncclResult_t result);
 
 /* Called around ncclCommGetAsyncError. A call that returned ncclInProgress is measured once the communicator, asked
- * after it, says that it is not in progress any more; until then, and where the program never asks, nothing is said of
- * it. Only where the question was answered, slc_shim_measure_asked follows. */
+ * after it, says that it is not in progress any more; until then, and if the program never asks, nothing is said of
+ * it. Only if the question was answered, slc_shim_measure_asked follows. */
 uint64_t slc_shim_measure_before_asking(const slc_shim_recorder *recorder, const slc_shim_comm *known);
 void slc_shim_measure_asked(slc_shim_recorder *recorder, slc_shim_comm *known, uint64_t noted, ncclResult_t state);
 

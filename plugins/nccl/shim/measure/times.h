@@ -18,7 +18,7 @@ typedef struct slc_shim_time_pair {
  * driver refused, and times are off. */
 slc_shim_time_pair *slc_shim_times_begin(slc_shim_recorder *recorder, cudaStream_t stream);
 
-/* Records the second event. The pair is read later, or dropped where the call failed. */
+/* Records the second event. The pair is read later, or dropped if the call failed. */
 void slc_shim_times_end(slc_shim_recorder *recorder, slc_shim_time_pair *pair, bool failed);
 
 /* Drops the pair, and counts its operations as ones whose times are lost; slc_shim_times_lost counts one that has no

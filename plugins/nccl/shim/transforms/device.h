@@ -103,5 +103,5 @@ sluice_status slc_shim_gpu_launch(const slc_shim_gpu *gpu, slc_shim_cu_stream st
 /* Turns what a function of the driver returned into a status; `what` names the call. */
 sluice_status slc_shim_cu_status(int result, const char *what);
 
-/* The image that holds the kernels: nvcc's where it was there at build time, else a word that no GPU takes. */
+/* The image that holds the kernels: nvcc's if it was there at build time, else a word that no GPU takes. */
 extern const char slc_shim_image[];

@@ -18,7 +18,7 @@ static slc_shim_residues *create(uint64_t limit)
     return r;
 }
 
-/* Uses buffer `name`; returns whether its errors are to be forgotten, or 2 where it has no place. */
+/* Uses buffer `name`; returns whether its errors are to be forgotten, or 2 if it has no place. */
 static int use(slc_shim_residues *r, char name)
 {
     uint64_t place = UINT64_MAX;

@@ -16,8 +16,8 @@ typedef struct slc_shim_staging_share {
     struct slc_shim_staging_share *next;
 } slc_shim_staging_share;
 
-/* Takes half of what is free in one piece, so that something is left for later communicators; no bytes where nothing is
- * left. `limit` bytes are allocated where the GPU has none yet. In the GPU's context. */
+/* Takes half of what is free in one piece, so that something is left for later communicators; no bytes if nothing is
+ * left. `limit` bytes are allocated if the GPU has none yet. In the GPU's context. */
 sluice_status slc_shim_staging_take(const slc_shim_gpu *gpu, uint64_t limit, slc_shim_staging_share *share);
 
 /* Gives back what lies above so many bytes. */
