@@ -368,7 +368,7 @@ static int run_task(program *p, const sluice_task *task)
     return 0;
 }
 
-/* Walks the layers in the order that the headers promise, and holds each task to it where `asks`. */
+/* Walks the layers in the order that the headers promise, and holds each task to it if `asks`. */
 static int walk_or_ask(program *p, bool asks)
 {
     enum { SLOTS = 2 * 9 };

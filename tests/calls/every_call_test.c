@@ -293,7 +293,7 @@ DO(model_check, sluice_model_check(GIVE(1, p->model), GIVE(2, NULL), GIVE(3, NUL
 
 /* ---- The table ---- */
 
-/* `nulls` has a letter for each pointer of the function, which says what comes back where it is NULL, at the first
+/* `nulls` has a letter for each pointer of the function, which says what comes back if it is NULL, at the first
  * moment of the row at which the call belongs there: a letter of the columns, or "." for one that may be NULL and whose
  * effect the programs (every_moment.h) have. The columns are the moments in their order:
  *   k  it belongs there: SLUICE_OK, or an answer       -  the same, with an effect that they have

@@ -95,7 +95,7 @@ static void a_number_of_updates_is_checked(void **state)
     assert_int_equal(run_ranks(2, odd_numbers_of_steps, NULL, LIMIT_S), 0);
 }
 
-/* A world serves one runtime at a time: the second is refused where it would take the first one's memory away, the
+/* A world serves one runtime at a time: the second is refused if it would take the first one's memory away, the
  * first goes on, and once it is gone the second commits. */
 static int second_commit(int rank, int size, void *context)
 {

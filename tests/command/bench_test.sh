@@ -269,7 +269,7 @@ refusals() {
     check 'nothing fits' 2 $code
 }
 
-# A folder that has results is continued where the settings agree, else refused; nothing is lost unless that is asked for.
+# A folder that has results is continued if the settings agree, else refused; nothing is lost unless that is asked for.
 continues() {
     folder=$work/continued
     local before

@@ -31,7 +31,7 @@ train() { # ranks, clip (or lamb, bf16, mixed: those, unclipped), accumulate, st
         --schedule "$5" --block "$6" --recompute "$8" --budget "$9" --json "$work/run.json" >"$work/log" 2>&1
 }
 
-# The least budget that works is read from the refusal of one that does not; half is between that and dp's, where dp
+# The least budget that works is read from the refusal of one that does not; half is between that and dp's, if dp
 # takes more.
 budget() { # as train, budget: none, least, half; in bytes
     [ "$9" = none ] && return

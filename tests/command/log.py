@@ -1,5 +1,5 @@
 """Looks at what `sluice train --log` leaves. log.py check FOLDER [SHOWN]: every line is whole, steps follow each other
-from 1 without a gap or a repeat, both tables and the event files say the same, and where SHOWN (the run's standard error)
+from 1 without a gap or a repeat, both tables and the event files say the same, and if SHOWN (the run's standard error)
 is given every step that it shows is there; prints the number of steps. log.py value FILE STEP KEY: of a metrics.jsonl.
 log.py tensorboard FOLDER: the losses that TensorBoard's own reader finds are those of metrics.jsonl."""
 import csv
@@ -34,7 +34,7 @@ def masked(data):
 
 
 def records(path):
-    """The contents of a file of TFRecords; the last one may be cut where the machine was."""
+    """The contents of a file of TFRecords; the last one may be cut if the machine went down."""
     with open(path, "rb") as file:
         data = file.read()
     at = 0
@@ -117,7 +117,7 @@ def check(folder, shown=None):
     if not text.endswith("\n"):
         fail("metrics.csv ends with half a line")
     rows = [row for row in csv.DictReader(text.splitlines()) if row["loss"]]
-    # one step may be in one file and not yet in the next, where the run was killed between them
+    # one step may be in one file and not yet in the next, if the run was killed between them
     if not 0 <= len(numbers) - len(rows) <= 1:
         fail(f"{len(numbers)} steps in metrics.jsonl, {len(rows)} in metrics.csv")
     for line, row in zip(steps, rows):

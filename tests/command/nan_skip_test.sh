@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A run that skips steps says so, ends with an error where it skips for ever, and prints nothing as a result that is not
+# A run that skips steps says so, ends with an error if it skips for ever, and prints nothing as a result that is not
 # finite.
 # shellcheck source=../support/command_check.sh
 . "$(dirname "$0")/../support/command_check.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The programs of bench/compare/peers still do what the scripts of bench/compare ask of them: attention_times and
-# padded_training, which a build with tests has beside `sluice`, and openmpi_perf, where Open MPI's headers are.
+# padded_training, which a build with tests has beside `sluice`, and openmpi_perf, if Open MPI's headers are.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
 tree=$(cd "$(dirname "$0")/../.." && pwd)

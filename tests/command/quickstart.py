@@ -1,6 +1,6 @@
 """Runs the commands of docs/quickstart.md, in order and in FOLDER: quickstart.py FOLDER. `sluice` is found by PATH.
 
-A `sh` block is run by bash as it stands; where a line ends with "press Ctrl-C" the block gets that signal after its first
+A `sh` block is run by bash as it stands; if a line ends with "press Ctrl-C" the block gets that signal after its first
 steps. A `python` block is run by the Python that SLUICE_TEST_PYTHON names. Each line of the `text` blocks that follow
 must come in what both streams show, in that order: `...` stands for anything, and numbers, units and times may be
 others. Rows of the plan stand for any rows, because times decide what the planner does with a layer. A `text` block that

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Training as papers do it: schedules of the learning rate, the optimizer's numbers and label smoothing give the same
 # bits for every strategy and budget, go on where they were when a run is resumed, act for every optimizer, are written
-# down, and are refused where they do not fit together.
+# down, and are refused if they do not fit together.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
 command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }

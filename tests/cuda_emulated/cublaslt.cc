@@ -3,7 +3,7 @@
  * (this file is compiled with them); the product between is a plain loop that they do not slow down.
  *
  * A call is refused if the real library promises nothing for it: operands, bias and workspace that are not as aligned
- * as the preference of the algorithm said (256 bytes where it said nothing), a workspace that is smaller than the
+ * as the preference of the algorithm said (256 bytes if it said nothing), a workspace that is smaller than the
  * algorithm's, and with SLUICE_EMULATED_PRODUCTS=0 the heuristic knows no algorithm. Each shape counts as a kernel that
  * is loaded when it is first launched. */
 #include "tests/cuda_emulated/streams.h"

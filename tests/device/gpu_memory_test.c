@@ -1,6 +1,6 @@
 /* A runtime's memory on the device cuda, between steps: parameters and states come and go to the bit, checkpoints move
  * between host and device, plans change under them, and what the device cannot do is refused with a line. The tests are
- * skipped where this build or machine lacks the device; under SLUICE_EMULATED_GUARD the host cannot touch its memory.
+ * skipped if this build or machine lacks the device; under SLUICE_EMULATED_GUARD the host cannot touch its memory.
  */
 #include "lib/base/numbers/random.h"
 #include "lib/device/device.h"

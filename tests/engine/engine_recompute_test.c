@@ -14,7 +14,7 @@
 
 enum { FLOATS = 256, PARAMS = 100 };
 
-/* A planner that recomputes where the request says so; where it leaves the choice, it does not. */
+/* A planner that recomputes if the request says so; if it leaves the choice, it does not. */
 static sluice_status plan_as_asked(void *context, const slc_job *job, const slc_plan_request *request,
                                    slc_plan_answer *answer)
 {

@@ -416,7 +416,7 @@ static int train_with_trials(const trial *t, int rank, sluice_world *world, uint
     return 0;
 }
 
-/* No plan is tried in a short run, where all others are predicted far behind, or if there is no second plan. */
+/* No plan is tried in a short run, if all others are predicted far behind, or if there is no second plan. */
 static int try_none(trial t, int rank, sluice_world *world, char (*hex)[65])
 {
     uint32_t tried;

@@ -1,4 +1,4 @@
-/* A plan is held against the memory that its host has: a warning where the ranks together need more than is available,
+/* A plan is held against the memory that its host has: a warning if the ranks together need more than is available,
  * once on a host; and an error of the system names that memory, its limits and the budget. This program's host has what
  * the tests say, and refuses segments where they say so (both functions are wrapped). */
 #include "lib/base/host/host_memory.h"

@@ -1,4 +1,4 @@
-/* Ranks on unlike processors, and with other numbers of threads, are one job: where their workspaces and what they
+/* Ranks on unlike processors, and with other numbers of threads, are one job: if their workspaces and what they
  * reserve differ, all have room for the largest; replicas of the weights stay equal to the bit, and are the same under
  * every strategy and budget. */
 #include "lib/kernels/gemm/gemm.h"
@@ -136,7 +136,7 @@ static int check_products(slc_isa isa)
     return 0;
 }
 
-/* Trains, and tells what the plan takes and the hash of the weights, which is an error where replicas differ. */
+/* Trains, and tells what the plan takes and the hash of the weights, which is an error if replicas differ. */
 static int train(sluice_dtype precision, const char *strategy, uint64_t budget, uint64_t *planned, char hex[65])
 {
     sluice_world *world;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The tests of the command fail where the command does not work: every script of tests/ that runs it, and the check of
+# The tests of the command fail if the command does not work: every script of tests/ that runs it, and the check of
 # the documents, is run with one that fails, one that does nothing, and one of which only --help works. None of them
-# may pass, or be skipped, apart from those that are skipped with the command itself too. It runs where scripts or what the
+# may pass, or be skipped, apart from those that are skipped with the command itself too. It runs if scripts or what the
 # command begins with have changed (by_change.txt).
 . "$(dirname "$0")/../support/command_check.sh"
 tests=$(dirname "$0")/..

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The documents against the tree and the command: `docs_check.py SLUICE`. Every relative link leads to a file, and to a
-heading where it names one; the pages of settings and of the command are what the command prints, that of results what
+heading if it names one; the pages of settings and of the command are what the command prints, that of results what
 the files in bench/results say; the README's tables name the subcommands, each once and no other; every option that a
 page gives to `sluice` or `sluice-lab` is one; every message of docs/troubleshooting.md is in a source; what is
 preloaded has a path; a record's lists are those of its header, and the keys of `sluice nccl` those that it prints; every
@@ -34,7 +34,7 @@ def pages(root):
 
 
 def anchors(path):
-    """The names that GitHub gives to a page's headings: lower case, no punctuation, a number where one comes again."""
+    """The names that GitHub gives to a page's headings: lower case, no punctuation, a number if one comes again."""
     seen = {}
     for heading in re.findall(r"^#+ +(.+?) *$", FENCE.sub("", read(path)), re.M):
         text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()

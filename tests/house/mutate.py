@@ -408,7 +408,7 @@ def baseline(drawn, path):
 # ---- Judging ----
 
 def is_killed_by(test, known, settings):
-    """(killed, CPU seconds). A test kills if it fails twice, or is late where it is short."""
+    """(killed, CPU seconds). A test kills if it fails twice, or is late if it is short."""
     test.build_it()
     limit_s = min(300, max(60, 6 * known["wall_s"] * (1 if settings else 5)))
     spent = 0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The scripts of docs/clusters.md, as they stand there but for paths and the size of the model, on two hosts that are
-# network namespaces; srun, scontrol and ssh are stand-ins in the folder cluster. Skipped (77) where namespaces cannot be
+# network namespaces; srun, scontrol and ssh are stand-ins in the folder cluster. Skipped (77) if namespaces cannot be
 # made.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train

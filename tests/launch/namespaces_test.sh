@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # bench/compare/namespaces.sh keeps its promises: the environment, a network of their own that `sluice` finds, exit
-# codes, signals, and nothing left behind. Skipped (77) where namespaces cannot be made.
+# codes, signals, and nothing left behind. Skipped (77) if namespaces cannot be made.
 # shellcheck disable=SC2016 # variables are those of the ranks
 . "$(dirname "$0")/../support/command_check.sh"
 export SLUICE=$1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A host falls silent, without a goodbye and without a reset: its link goes down. The other one soon says which rank it
-# was. The hosts are network namespaces that this test makes; it is skipped (77) where they cannot be made.
+# was. The hosts are network namespaces that this test makes; it is skipped (77) if they cannot be made.
 # Labels: sanitized
 . "$(dirname "$0")/../support/command_check.sh"
 . "$(dirname "$0")/../support/two_hosts.sh"

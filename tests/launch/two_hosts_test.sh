@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Two hosts join by the name of rank 0's host, whatever that name means on each of them, and send over the network that
-# both are in, whatever else is there. The hosts are network namespaces that this test makes; it is skipped (77) where
+# both are in, whatever else is there. The hosts are network namespaces that this test makes; it is skipped (77) if
 # they cannot be made. `two_hosts_test.sh SLUICE all` has more cases, and makes a table of how long each one takes, from
 # the start of the ranks to their end.
 . "$(dirname "$0")/../support/command_check.sh"

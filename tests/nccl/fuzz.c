@@ -47,7 +47,7 @@ typedef struct {
     kind kind;
     communicator *among;
     ncclDataType_t dtype;
-    ncclRedOp_t redop, handle; /* `handle` is NCCL's number of it, where the program makes it */
+    ncclRedOp_t redop, handle; /* `handle` is NCCL's number of it, if the program makes it */
     size_t count;
     int root, to;                              /* a message goes from `root` to `to` */
     bool in_place, closes_group, own_operator; /* the program made the operator */

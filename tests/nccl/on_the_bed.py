@@ -2,7 +2,7 @@
 """Runs a program that uses NCCL on the host's CUDA and NCCL, bare and with the shim preloaded, and compares.
 
 The program must print the same lines both times (in any order), and end well. Bare it leaves no records; with the shim
-it leaves as many files of them as processes of it called NCCL, and where its lines say "calls N", the records hold as
+it leaves as many files of them as processes of it called NCCL, and if its lines say "calls N", the records hold as
 many operations. Its records lie in a folder that is removed at the end. A program that ends with 77 is not there: the
 test is skipped, and the program says why.
 
@@ -95,7 +95,7 @@ def check_transforms(records, expected):
 
 
 def python_with(module):
-    """The Python that SLUICE_TEST_PYTHON names, where it has the module."""
+    """The Python that SLUICE_TEST_PYTHON names, if it has the module."""
     python = os.environ.get("SLUICE_TEST_PYTHON")
     if not python:
         skip(f"SLUICE_TEST_PYTHON names no Python with {module}")

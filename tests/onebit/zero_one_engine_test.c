@@ -1,6 +1,6 @@
 /* 0/1 Adam through the engine gives what the optimizer makes of the same gradients, under any plan: refreshes,
  * exchanges and local steps. Replicas are equal to the bit after every exchange, and while they are not, nothing reads
- * them. In compat, where roundings keep them apart, all ranks read the owners' values. */
+ * them. In compat, if roundings keep them apart, all ranks read the owners' values. */
 #include "lib/engine/model/param_arrays.h"
 #include "lib/engine/runtime.h"
 #include "tests/support/optim/onebit_exchange.h"

@@ -40,7 +40,7 @@ has_command() { # NAME
     grep -q "^  $1 " "$work/help"
 }
 
-# NAME: true if the command has it; says what is skipped where this build lacks models, for want of oneDNN. A command
+# NAME: true if the command has it; says what is skipped if this build lacks models, for want of oneDNN. A command
 # that is absent for another reason is a failure.
 built_with() {
     if has_command "$1"; then return 0; fi

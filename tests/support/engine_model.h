@@ -28,7 +28,7 @@ typedef struct {
     int rank;
     sluice_runtime *rt;
     sluice_layer *layer[LAYERS_MAX];
-    sluice_activation *activation[LAYERS_MAX], *remade[LAYERS_MAX]; /* remade: recomputable where the layer is */
+    sluice_activation *activation[LAYERS_MAX], *remade[LAYERS_MAX]; /* remade: recomputable if the layer is */
     uint64_t remade_bytes[LAYERS_MAX];
     bool can_recompute[LAYERS_MAX];
     known_param params[PARAMS_MAX];
@@ -49,7 +49,7 @@ int engine_model_write_noise(known_param *k, uint64_t seed);
  * delays begin, or NULL. */
 sluice_status engine_model_update(const sluice_update *u, void *context);
 
-/* Waits for up to a quarter of a millisecond, one time in three; never where *chance is 0. */
+/* Waits for up to a quarter of a millisecond, one time in three; never if *chance is 0. */
 void engine_model_dawdle(uint64_t *chance);
 
 /* x as bf16 holds it, and element i as compute sees it. */

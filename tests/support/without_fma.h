@@ -29,7 +29,7 @@ static inline int print_bits(uint64_t hash)
     return printf("bits %" PRIx64 " %" PRIx64 "\n", hash, bits_of_libm()) < 0;
 }
 
-/* Skips where libm has one way only. */
+/* Skips if libm has one way only. */
 static inline void same_bits_without_fma(uint64_t hash)
 {
     char self[1024] = "", command[1200], line[256];

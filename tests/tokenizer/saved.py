@@ -3,7 +3,7 @@
 
 A model is trained for a step and saved with each of the tokenizers of live.py, in FOLDER, which must be new or empty.
 AutoTokenizer of the saved folder must make the tokens of the tokenizer.json that was given, of COUNT (default 200) random
-texts, also where files of another tokenizer lie beside it. Prints a line for each tokenizer, with the number of texts
+texts, also if files of another tokenizer lie beside it. Prints a line for each tokenizer, with the number of texts
 that would differ without the tokenizer_config.json that was written; the exit code is 1 if any text differs with it."""
 import pathlib
 import random

@@ -56,7 +56,7 @@ static const sluice_transport_host_v1 host = {.abi = SLUICE_TRANSPORT_ABI_V1,
                                               .error = host_error,
                                               .setting = host_setting};
 
-/* Opens the transport with NCCL from `path`; closes it where that went well. */
+/* Opens the transport with NCCL from `path`; closes it if that went well. */
 static sluice_status open_with(const char *path, char description[64])
 {
     void *self = NULL;

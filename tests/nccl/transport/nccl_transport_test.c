@@ -49,7 +49,7 @@ static void write_value(void *memory, sluice_dtype dtype, size_t i, int value)
     }
 }
 
-/* Device memory with value_of(rank, first + i) at its place i, or with -1 everywhere where rank is -1. */
+/* Device memory with value_of(rank, first + i) at its place i, or with -1 everywhere if rank is -1. */
 static void *make_values(sluice_dtype dtype, int rank, size_t first, size_t count)
 {
     const size_t bytes = count * sluice_dtype_bytes(dtype);

@@ -13,7 +13,7 @@ enum { RANKS_MOST = 4, ERROR_BYTES = 2048 };
 /* The line that the calling thread's last refused call told the host. */
 const char *last_error(void);
 
-/* Ends the process where it does not hold; cmocka's assertions would leave the wrong thread. */
+/* Ends the process if it does not hold; cmocka's assertions would leave the wrong thread. */
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
@@ -47,7 +47,7 @@ void ends_close(rank_end *ends, int size);
 void end_attach(rank_end *end);
 void end_detach(rank_end *end);
 
-/* Asks `launched` until it says something else than SLUICE_IN_PROGRESS, and returns that; at once SLUICE_OK where
+/* Asks `launched` until it says something else than SLUICE_IN_PROGRESS, and returns that; at once SLUICE_OK if
  * group_end said it. */
 sluice_status end_await(rank_end *end, sluice_status group_end);
 
@@ -59,7 +59,7 @@ void end_group(rank_end *end);
 void ends_run(int size, rank_body *body, const void *argument);
 
 /* Ranks as processes: this one is rank 0, and the others are this program, started again. ends_start starts the others
- * and opens this rank's end; ends_enter runs the body, and ends the process, where ends_start started it. `bodies` ends
+ * and opens this rank's end; ends_enter runs the body, and ends the process, if ends_start started it. `bodies` ends
  * with NULL. */
 void ends_start(rank_end *own, int size, rank_body *body, int pids[RANKS_MOST]);
 void ends_enter(int argc, char **argv, rank_body *const *bodies);

@@ -15,7 +15,7 @@
  * GPU. What kernels read and write must come from test_floats and its like, which a GPU reads in place. Each kernel has
  * ended when its call returns. The statement sees the same `way` once for each. */
 #define TEST_EACH_WAY(way) TEST_EACH_WAY_OF(way, 0)
-/* Leaves the GPU out where it is emulated and cannot afford so many elements. */
+/* Leaves the GPU out if it is emulated and cannot afford so many elements. */
 #define TEST_EACH_WAY_OF(way, elements)                                                                                \
     for (int way = (int)test_first_isa(); way <= SLC_ISA_COUNT || test_back_to_host(); way++)                          \
         if (test_use_way(way, elements))

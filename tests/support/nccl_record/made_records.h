@@ -15,7 +15,7 @@ typedef struct {
     slc_record_time *times; /* NULL: none */
 } made_record;
 
-/* An empty record of a process of this boot of the machine, which has ended; with room for times where `timed`. A test
+/* An empty record of a process of this boot of the machine, which has ended; with room for times if `timed`. A test
  * may change the header. It ends the test if there is no memory. */
 made_record made_record_new(const char *host, int64_t pid, uint32_t entry_count, bool timed);
 void made_record_free(made_record *record);
@@ -40,5 +40,5 @@ uint64_t made_entry(made_record *record, const made_call *call);
 /* Says when the operation of the nth entry ran. */
 void made_time(made_record *record, uint64_t index, int64_t begin_ns, int64_t end_ns);
 
-/* Writes the first `bytes` of the file (0: all) over what is at the path; ends the test where it cannot. */
+/* Writes the first `bytes` of the file (0: all) over what is at the path; ends the test if it cannot. */
 void made_record_write(const made_record *record, const char *path, size_t bytes);

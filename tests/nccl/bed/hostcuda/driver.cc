@@ -53,7 +53,7 @@ static CUresult check_device(CUdevice device)
 
 /* Calls of the runtime that would choose device 0 for a thread that has none; the driver refuses them. */
 #define IN_CONTEXT(call) (hostcuda_current_device() < 0 ? CUDA_ERROR_INVALID_CONTEXT : driver_result(call))
-/* The real driver exports a function under its older names too; where they take the same arguments, so does this one.
+/* The real driver exports a function under its older names too; if they take the same arguments, so does this one.
  */
 #define ALSO(older, name) __asm__(".globl " older "\n.type " older ", %function\n.set " older ", " name)
 

@@ -25,7 +25,7 @@ typedef struct {
 /* Runs a whole launch, in the thread of its stream. */
 typedef void hostcuda_kernel(const hostcuda_launch *launch);
 
-/* Makes `kernel` the host's form of all kernels of this name, or, where the name begins with '*', of all kernels whose
+/* Makes `kernel` the host's form of all kernels of this name, or, if the name begins with '*', of all kernels whose
  * (mangled) names contain the rest of it. `argument_bytes` are the sizes of its arguments, ended by 0. Name and sizes
  * are kept, not copied. May be called at any time, from any thread. */
 void hostcuda_register_kernel(const char *name, hostcuda_kernel *kernel, const size_t *argument_bytes);

@@ -102,7 +102,7 @@ static void sleep_10_ms(void *argument)
     usleep(10000);
 }
 
-/* A wait is for the record before it, also where the event is recorded again in a stream that has nothing to do. */
+/* A wait is for the record before it, also if the event is recorded again in a stream that has nothing to do. */
 static void waits_keep_their_record(void **state)
 {
     (void)state;
@@ -628,7 +628,7 @@ static void registered_kernels_run(void **state)
     ok(cudaStreamDestroy(stream));
 }
 
-/* Programs that bind all names at once, as Python's modules do, are not loaded where one is missing. */
+/* Programs that bind all names at once, as Python's modules do, are not loaded if one is missing. */
 static void imported_names_exist(void **state)
 {
     (void)state;

@@ -55,7 +55,7 @@ static char *stage(const hostnccl_operation *o, int rank)
     return hostnccl_segment_stage(o->comm->segment, rank, o->comm->chunks);
 }
 
-/* Copies n elements, multiplied where the operator says so. */
+/* Copies n elements, multiplied if the operator says so. */
 static void put_elements(const hostnccl_operation *o, const char *from, char *to, size_t n)
 {
     if (o->op == ncclNumOps)

@@ -132,7 +132,7 @@ static ncclResult_t add_job(const hostnccl_job *job)
     return ncclSuccess;
 }
 
-/* A name comes from a program's bytes and becomes a file's: it is believed only where it looks like one of ours. */
+/* A name comes from a program's bytes and becomes a file's: it is believed only if it looks like one of ours. */
 static bool is_name(const char *name)
 {
     static const char prefix[] = "hostnccl-";

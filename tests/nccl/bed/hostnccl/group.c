@@ -60,7 +60,7 @@ void hostnccl_group_add_job(hostnccl_job *job)
 }
 
 /* Advances jobs in turn until none is left; those of non-blocking communicators are advanced once and then kept by
- * their communicator, and their calls return ncclInProgress even where that was enough. */
+ * their communicator, and their calls return ncclInProgress even if that was enough. */
 static ncclResult_t run_jobs(hostnccl_job *jobs)
 {
     ncclResult_t result = ncclSuccess, failed = ncclSuccess;

@@ -14,7 +14,7 @@ typedef struct {
 } slc_layers;
 
 /* Reads --layers MS,MS,… (backward times, in forward order; a forward takes half as long), --bytes N,N,… (of gradients;
- * the last number counts for all that follow), --optimizer MS, --steps N, --no-prefetch. Ends the process where the
+ * the last number counts for all that follow), --optimizer MS, --steps N, --no-prefetch. Ends the process if the
  * command line says anything else but what is slc_ranks_run's. What is not given is six layers of 256 KiB, twelve
  * steps. */
 void slc_layers_read(slc_layers *layers, int argc, char **argv);

@@ -12,7 +12,7 @@ typedef struct {
     int rank, size;
     ncclUniqueId ids[4]; /* four names of communicators, the same ones on every rank */
     uint64_t hash;       /* of the results so far, in the order of slc_rank_result's calls */
-    uint64_t calls;      /* operations that the rank asked NCCL for, where the program counts them */
+    uint64_t calls;      /* operations that the rank asked NCCL for, if the program counts them */
 } slc_rank;
 
 /* Runs `program` on every rank, with the device of the rank's number as the current one, and prints one line a rank,

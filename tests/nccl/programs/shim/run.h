@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 /* Given by the build: RUNTIME (a sanitizer's, or ""), SHIM_PRELOAD, ECHO_FOLDER, CLIENT, LINKED, MODULE, CONSTRUCTOR,
- * OTHER_DLSYM, and REAL_NCCL where it was found. */
+ * OTHER_DLSYM, and REAL_NCCL if it was found. */
 #define ECHO_PATH ECHO_FOLDER "/libnccl.so.2"
 
 typedef struct {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Ends the process where it does not hold; cmocka's assertions would leave the wrong thread. */
+/* Ends the process if it does not hold; cmocka's assertions would leave the wrong thread. */
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
