@@ -592,7 +592,7 @@ static bool can_copy(const slc_perf *perf)
 
 /* ---- One row ---- */
 
-/* Bytes that cross the busiest link for each byte of the buffer. */
+/* Returns the bytes that cross the busiest link for each byte of the buffer. */
 static double bus_factor(slc_op_kind kind, double ranks)
 {
     if (kind == SLC_ALL_REDUCE) return 2 * (ranks - 1) / ranks;

@@ -84,7 +84,7 @@ static sluice_status measure_form(perf_run *run, sluice_dtype dtype, bool averag
     return status;
 }
 
-/* In nccl-tests' order: types, then sums, then sizes. */
+/* Measures everything in nccl-tests' order: types, then sums, then sizes. */
 static sluice_status measure_all(perf_run *run)
 {
     const slc_perf_options *o = run->options;

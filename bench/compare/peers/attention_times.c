@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In -1..1; the same numbers each time. */
+/* Returns numbers in -1..1, the same each time. */
 static void *numbers(sluice_dtype dtype, uint64_t count)
 {
     static uint32_t state = 1;

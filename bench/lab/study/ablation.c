@@ -69,7 +69,7 @@ static sluice_status try_baselines(const slc_profile *profile, const slc_strateg
     return status;
 }
 
-/* Every uniform strategy under the baselines, and those that the planner offers under its order. */
+/* Tries every uniform strategy under the baselines, and those that the planner offers under its order. */
 static sluice_status try_uniform(const slc_study *study, const slc_profile *profile, uint64_t limit,
                                  slc_free_choices *c, bool recompute, double step_s[ARMS])
 {

@@ -74,7 +74,8 @@ static bool same_operation(const slc_nccl_call *a, const slc_nccl_call *b)
     return number_of(a, false) == number_of(b, false);
 }
 
-/* Gathers between the reduction before `at` and the next one, and the median time between these two. */
+/* Counts the gathers between the reduction before `at` and the next one, and finds the median time between these two.
+ */
 static sluice_status measure_stretch(const rank_search *s, size_t at, size_t *gathers, double *gap_ns)
 {
     const slc_nccl_call *calls = s->calls->calls;
