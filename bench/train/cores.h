@@ -25,7 +25,7 @@ typedef struct {
     uint64_t even;           /* threads a rank that take every core and none twice, as far as that can be; at least 1 */
 } slc_cores_use;
 
-/* `ranks` of them, with `threads` compute threads each. Orders them by host. */
+/* Counts how `ranks` ranks, with `threads` compute threads each, use their cores. Sorts `of` by host. */
 void slc_cores_count(slc_rank_cores *of, uint64_t ranks, uint64_t threads, slc_cores_use *out);
 
 /* Collective: looks at this rank's affinity and counts all ranks'. Errors: MEMORY, those of a gather. */

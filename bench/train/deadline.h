@@ -31,5 +31,5 @@ void slc_deadline_begin(slc_training_deadline *deadline, uint64_t now_ns, uint64
 /* After a step: must the run stop here, so that its save and its end come in time? */
 bool slc_deadline_after_step(slc_training_deadline *deadline, uint64_t now_ns);
 
-/* After a save that began at `from_ns`. */
+/* Called after a save that began at `from_ns`. */
 void slc_deadline_after_save(slc_training_deadline *deadline, uint64_t from_ns, uint64_t now_ns);

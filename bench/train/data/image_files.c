@@ -75,7 +75,7 @@ static sluice_status read_filter(const char *path, const json_t *root, sluice_mo
                      "%s: resample is %d; Sluice resizes by 0 (nearest), 2 (bilinear) or 3 (bicubic)", path, number);
 }
 
-/* One number for all channels, or one each. */
+/* Reads one number for all channels, or one for each. */
 static sluice_status read_channels(const char *path, const json_t *root, const char *key, uint32_t channels,
                                    bool positive, float *out)
 {

@@ -7,7 +7,7 @@
 /* Before ranks are started on this machine: many more threads than cores. */
 void slc_training_doubt_ranks(const slc_training_options *options);
 
-/* Before the first step: a learning rate at which the optimizer cannot settle. */
+/* Warns, before the first step, of a learning rate at which the optimizer cannot settle. */
 void slc_training_doubt_rate(const slc_training_options *options);
 
 /* The losses so far. */
