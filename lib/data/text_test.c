@@ -56,7 +56,8 @@ static void files_are_one_text(void **state)
     slc_text_close(text);
 }
 
-/* Any byte, the first of a piece and the last too, in a file of bytes and in one of tokens. */
+/* The fingerprint of a text must change with any byte, the first and the last of a piece too, in a file of bytes and in
+ * one of tokens. */
 static void the_content_is_all_of_it(void **state)
 {
     (void)state;

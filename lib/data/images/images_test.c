@@ -332,7 +332,7 @@ static void one_class_is_seen(void **state)
     slc_images_close(images);
 }
 
-/* Another pixel in a file of equal size, another class of equal files. */
+/* The fingerprint of a set must change with one pixel in a file of equal size, and with the class of an equal file. */
 static void the_content_is_all_of_it(void **state)
 {
     (void)state;
