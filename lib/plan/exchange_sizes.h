@@ -16,5 +16,5 @@
  * With one rank nothing is exchanged and all sizes are 0. A size that overflows is UINT64_MAX. */
 slc_exchange_sizes slc_exchange_of(const uint64_t *tensors, uint32_t count, uint32_t world, bool messages);
 
-/* Sizes of an exchange of two units' tensors as those of one unit. */
+/* Returns the sizes of an exchange of two units' tensors together, as those of one unit. */
 slc_exchange_sizes slc_exchange_join(const slc_exchange_sizes *a, const slc_exchange_sizes *b, uint32_t world);

@@ -135,7 +135,8 @@ static const struct {
     {"workspaces", "batch, context, precision, dropout, or model"},
 };
 
-/* " (number of ranks)" for a place in the job's member "world". */
+/* Returns the meaning of the job's member that a place lies in, as "number of ranks" for "world"; NULL: its name says
+ * enough. */
 static const char *meaning_of(const slc_json_place *at)
 {
     while (at->in && at->in->in && at->in->in->in) at = at->in;
