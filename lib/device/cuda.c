@@ -67,7 +67,7 @@ static const char *find_local_rank(void)
     return NULL;
 }
 
-/* SLUICE_CUDA_DEVICE, else the launcher's local rank modulo the number of GPUs, else the first. */
+/* Chooses the GPU: SLUICE_CUDA_DEVICE, else the launcher's local rank modulo the number of GPUs, else the first. */
 static sluice_status choose(int count, gpu *out)
 {
     const char *local = find_local_rank();

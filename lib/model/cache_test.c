@@ -43,7 +43,7 @@ static test_model create(const trial *t, uint32_t length, uint32_t room, bool ev
     return m;
 }
 
-/* Logits of the whole sequence, by a model that could be trained. */
+/* Returns the logits of the whole sequence, by a model that could be trained. */
 static float *whole(const trial *t, const int32_t *tokens, bool evaluates_only)
 {
     test_model m = create(t, t->room, 0, evaluates_only);

@@ -217,7 +217,7 @@ static void test_nonsense(void **state)
     close(test.strangers_gone[0]), close(test.joined[0]);
 }
 
-/* Something else answers at rank 0's address. */
+/* Runs a rank while something else answers at rank 0's address. */
 static int wrong_server_body(int rank, void *argument)
 {
     const test_case *test = argument;

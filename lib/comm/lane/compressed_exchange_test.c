@@ -17,7 +17,7 @@ typedef struct {
     uint32_t tensors;    /* the most that a group has */
 } test_case;
 
-/* Groups of random shapes. */
+/* Draws groups of random shapes. */
 static void draw_groups(const slc_comm *comm, const test_case *test, exchange *groups, char *arena)
 {
     uint64_t chance = test->seed;

@@ -224,7 +224,7 @@ static bool sends_results(const slc_op *op)
     return op->kind == SLC_ALL_REDUCE || op->kind == SLC_COMPRESSED_EXCHANGE;
 }
 
-/* Block 0 carries the lists. */
+/* Receives a block of an operation on rows. Block 0 carries the lists. */
 static void receive_rows(slc_comm *comm, slc_active_op *active, uint64_t block, int peer)
 {
     uint64_t bytes = block ? slc_row_op_expected(comm, active, block, peer) : slc_row_list_bytes(active->op.rows->most);

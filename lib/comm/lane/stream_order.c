@@ -23,7 +23,7 @@ static uint64_t part_at(const slc_comm *comm, const slc_op *op, slc_layout layou
     return slc_part_begin(op, layout, block, rank, comm->size);
 }
 
-/* Scratch bytes for what arrives for one block of the operation: a part from every other rank. */
+/* Returns the scratch bytes for what arrives for one block of the operation: a part from every other rank. */
 static uint64_t room_of_block(const slc_comm *comm, const slc_op *op)
 {
     const uint64_t longest = slc_least(op->block_elements, op->elements);

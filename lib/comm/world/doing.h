@@ -3,5 +3,6 @@
 
 #include "lib/comm/world/state.h"
 
-/* Notes it in world->control.doing. To be called before each heartbeat, on the communication thread. */
+/* Notes in world->control.doing what this rank's program is doing. Called before each heartbeat, on the communication
+ * thread. */
 void slc_world_note_doing(sluice_world *world, uint64_t now_ns);

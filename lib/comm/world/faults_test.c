@@ -133,7 +133,7 @@ static void expect(rig *all, const test_case *test, sluice_status status, const 
     (void)test;
 }
 
-/* Another operation on the same bytes. */
+/* Returns another operation on the same bytes. */
 static slc_op other_op(rig *all)
 {
     slc_op op = endless_op(all);

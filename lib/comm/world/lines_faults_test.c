@@ -60,7 +60,7 @@ static void rig_close(rig *all)
     close_rank(all->world, &all->segment, all->device);
 }
 
-/* One step: a sum of all members, or a transfer to the next rank and one from that before. */
+/* Makes one step: a sum of all members, or a transfer to the next rank and one from the rank before. */
 static sluice_status step(rig *all, const test_case *test, uint64_t label)
 {
     const slc_channel_transfer transfer = {

@@ -81,7 +81,7 @@ typedef struct {
 /* Errors: as forward's. */
 sluice_status slc_attention_backward(sluice_stream *stream, const slc_attention_backward_args *args);
 
-/* Enough for forward and for backward. */
+/* Returns bytes that are enough for forward and for backward. */
 uint64_t slc_attention_workspace_bytes(const sluice_stream *stream, const slc_attention_shape *shape);
 
 /* ---- Forms ---- */

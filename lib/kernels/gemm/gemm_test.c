@@ -67,7 +67,7 @@ static void compare(const slc_gemm_shape *s, const array *c)
                  (unsigned long long)s->ldc, sqrt(error / size), bar_of(s));
 }
 
-/* False in a build without oneDNN. */
+/* Can the host multiply? Not in a build without oneDNN. */
 static bool host_multiplies(void)
 {
     bool widened, allocates;
@@ -178,7 +178,7 @@ static void tiles(void **state)
     draws(sizes, TEST_COUNT_OF(sizes), 6);
 }
 
-/* Products with few rows of A, on each instruction set. */
+/* Products with few rows of A must be right on each instruction set. */
 static void few_rows(void **state)
 {
     (void)state;

@@ -43,6 +43,6 @@ sluice_status slc_lamb_apply_measured(sluice_stream *stream, const slc_adamw_set
 
 /* ---- Forms ---- */
 
-/* For one whole parameter in float64. norms: of the values before the update, and of the update u. */
+/* Updates one whole parameter in float64. norms: of the values before the update, and of the update u. */
 void slc_lamb_ref(const slc_adamw_settings *settings, bool no_decay, uint64_t count, const double *gradient,
                   double *value, double *exp_avg, double *exp_avg_sq, double norms[2]);

@@ -6,7 +6,7 @@
 
 enum { FORMS = 4 };
 
-/* Without momentum, with it, dampened, Nesterov's. */
+/* Returns the arguments of one of four forms: without momentum, with it, dampened, and Nesterov's. */
 static slc_sgd_args form_of(int form, int step)
 {
     slc_sgd_args a = {.learning_rate = 0.03,

@@ -383,7 +383,7 @@ static sluice_status compress(void *context, const slc_onebit_unit *unit, uint32
                                      : slc_onebit_compress_each(o->stream, unit, input_of, o, bad);
 }
 
-/* Tensor i with its results, and with the sums of a room. */
+/* Returns tensor i with its results, and with the sums of a room. */
 static slc_frozen_lamb_tensor received_tensor(const onebit_lamb *o, const slc_onebit_unit *unit, uint32_t i,
                                               const slc_compress_results *results, slc_compress_room *room)
 {

@@ -153,7 +153,7 @@ static bool masks(const zero_one *o)
     return o->settings.onebit.compat_mask || !o->settings.onebit.compat;
 }
 
-/* Updates the variance too. */
+/* Updates values as the other steps do, and the variance too. */
 static sluice_status refresh_many(const zero_one *o, const sluice_update *u, size_t count)
 {
     const slc_adamw_settings settings = settings_at(o, u);
@@ -265,7 +265,7 @@ static slc_zero_one_tensor tensor_of(const zero_one *o, const slc_onebit_unit *u
                                  .range = range_of(o, unit, i)};
 }
 
-/* Tensor i after an exchange. */
+/* Returns tensor i as it is after an exchange. */
 static slc_zero_one_tensor exchanged_tensor(const zero_one *o, const slc_onebit_unit *unit, uint32_t i)
 {
     const step_plan *plan = plan_of(o, unit->tensors[i].step);

@@ -13,7 +13,7 @@ sluice_status slc_read_normalizer(const char *path, const json_t *normalizer, sl
 sluice_status slc_read_pre_tokenizer(const char *path, const json_t *pre_tokenizer, slc_tokenizer *out);
 sluice_status slc_read_post_processor(const char *path, const json_t *post_processor, slc_tokenizer *out);
 sluice_status slc_read_decoder(const char *path, const json_t *decoder, slc_tokenizer *out);
-/* After the model and the normaliser. */
+/* Reads the added tokens. Called after the model and the normaliser were read. */
 sluice_status slc_read_added_tokens(const char *path, const json_t *added, slc_tokenizer *out);
 
 /* ---- What they share ---- */
