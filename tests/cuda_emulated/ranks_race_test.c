@@ -78,7 +78,7 @@ static int run_step(const model *m)
 
 /* ---- Runs ---- */
 
-/* Steps of one plan, then of another. */
+/* Runs steps of one plan, then of another. */
 static int train_both_plans(model *m, uint32_t steps)
 {
     for (uint32_t plan = 0; plan < 2; plan++) {

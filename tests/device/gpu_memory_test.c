@@ -257,7 +257,7 @@ static void assert_equal_files(const char *a, const char *b)
     fclose(files[1]);
 }
 
-/* From the host to the device and back, under another strategy each time. */
+/* Checkpoints must go from the host to the device and back, under another strategy each time. */
 static void checkpoints_go_both_ways(void **state)
 {
     (void)state;

@@ -255,7 +255,7 @@ static void flip_bit(const char *name, long from_end)
 
 /* ---- The tests ---- */
 
-/* By both strategies, with the check and, if `unchecked`, without it. */
+/* Tries the loading under both strategies, with the check and, if `unchecked`, without it. */
 static void tries(rank_function load, trial t, bool unchecked)
 {
     for (int i = 0; i < 4; i++) {

@@ -132,8 +132,8 @@ def lowercase():
 def main():
     letters = 'Lu Ll Lt Lm Lo'
     marks = 'Mn Mc Me'
-    text = f'''/* The classes of these characters in Hugging Face's tokenizers {tokenizers.__version__} differ from utf8proc \
-{library.utf8proc_version().decode()}
+    text = f'''/* The classes of these characters in Hugging Face's tokenizers {tokenizers.__version__} differ from \
+utf8proc {library.utf8proc_version().decode()}
  * (Unicode {library.utf8proc_unicode_version().decode()}). Written by tests/golden/make_unicode.py. \
 lib/tokenizer/golden_tokens_test.c covers this file. */
 #include "lib/tokenizer/unicode/unicode_differences.h"

@@ -49,7 +49,7 @@ static void reduce(unalike *u, int buffer, ncclRedOp_t op)
     u->rank->calls++;
 }
 
-/* One group, in which the last buffer is halved on its way. */
+/* Reduces one group, in which an operator halves the last buffer on its way. */
 static void reduce_with_operator(unalike *u)
 {
     ncclRedOp_t op;
@@ -64,7 +64,7 @@ static void reduce_with_operator(unalike *u)
     check(u, half);
 }
 
-/* One group of sums and of maxima, in turns. */
+/* Reduces sums and maxima by turns, in one group. */
 static void reduce_sums_and_maxima(unalike *u)
 {
     float host[COUNT];

@@ -143,7 +143,7 @@ static void broadcast_from_each(rank_end *end, sluice_dtype dtype, size_t count)
     }
 }
 
-/* Every pair in both directions, all in one group. */
+/* Sends and receives between every pair in both directions, all in one group. */
 static void exchange_with_each(rank_end *end, sluice_dtype dtype, size_t count)
 {
     void *in[RANKS_MOST], *out = make_values(dtype, end->rank, 3, count);

@@ -61,5 +61,5 @@ size_t scene_look(scene *s);
 void scene_expect(scene *s, slc_nccl_finding_kind kind, const char *text);
 void scene_expect_nothing(scene *s);
 
-/* Four ranks of one communicator that called three all-reduces. */
+/* Begins a scene of four ranks of one communicator that called three all-reduces. */
 void scene_begin_with_three(scene *s);

@@ -300,7 +300,7 @@ static void all_types_and_operators(test_rank *r)
                                           .in_place = kind != ALL_TO_ALL && (type + op + n + kind) % 2});
 }
 
-/* More than one chunk, and some more than a whole number of them. */
+/* Calls collectives of more than one chunk, and of more than a whole number of chunks. */
 static void several_chunks(test_rank *r)
 {
     static const ncclDataType_t types[] = {ncclFloat64, ncclBfloat16};

@@ -46,7 +46,7 @@ void ranks_enter(int argc, char **argv, rank_body *const *bodies);
 /* Starts one rank as a process, and returns its pid. */
 int ranks_start_process(const ncclUniqueId *id, int rank, int size, rank_body *body);
 
-/* Memory of the current device with a copy of `bytes` bytes; and back. */
+/* device_copy returns memory of the current device with a copy of `bytes` bytes; device_read copies back. */
 void *device_copy(const void *from, size_t bytes);
 void device_read(void *to, const void *from, size_t bytes);
 
