@@ -1,7 +1,7 @@
 /* The order in which a run goes through its examples: in passes, each in an order of its own, and in a pass by groups
  * of steps whose examples are sorted by length, so that those of a micro-batch are of like length and little is padded.
- * A pass has whole steps only: what is left over, fewer examples than a step's, is another part in each pass. Where
- * there are fewer examples than a step takes, passes follow each other inside it, unsorted. Everything is a function of
+ * A pass has whole steps only: what is left over, fewer examples than a step's, is another part in each pass. If there
+ * are fewer examples than a step takes, passes follow each other inside it, unsorted. Everything is a function of
  * (seed, examples, step, group) and of the lengths, so every rank finds the same. Private to bench/train/data/examples.
  */
 #pragma once
