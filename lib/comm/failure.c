@@ -1,4 +1,4 @@
-/* A failure is written once. Its status is stored last, so whoever sees the status sees the line too. */
+/* A failure is written once. Its status is stored last, so that a thread which sees the status sees the line too. */
 #include "lib/comm/failure.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
-/* The first of many failures is kept whole: whoever sees that there is one finds its line and its status, whichever
- * thread it is and however many fail at once. */
+/* The first of many failures is kept whole: any thread that sees a failure finds its line and its status, however many
+ * threads fail at once. */
 #include "lib/comm/failure.h"
 
 #include <stdarg.h>

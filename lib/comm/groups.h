@@ -3,7 +3,7 @@
  * A group is a slc_comm of its own, with the functions of comm.h: its ranks are 0 to count - 1, its operations have
  * their own order, counts and gate, and are submitted by its members alone. It uses the world's communication thread
  * and the world's attached memory. Operations of different lanes (the world's, a group's) look only at the bytes of
- * their own lane: whoever submits them lets those that touch the same bytes wait for each other's counts. */
+ * their own lane: a caller lets those that touch the same bytes wait for each other's counts. */
 #pragma once
 
 #include "lib/comm/comm.h"

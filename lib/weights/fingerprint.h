@@ -4,7 +4,7 @@
  * Values are taken as words of 64 bits (the last is filled up with zeros). Blocks have 512 words; word i of a block
  * belongs to lane i mod 16, where s = rotate(s, 29) + word, from s = 0. After a block each lane becomes
  * (rotate(lane, 23) ^ s) * M with an odd M, and at the end h = mix(h ^ lane) over the lanes, where mix(x) is x * M,
- * xored with its own upper half. Every one of these steps is one to one in what came before and in what is added. Where
+ * xored with its own upper half. Every one of these steps is one to one in what came before and in what is added. If
  * two files of the same length differ in one word, be it by one bit or by all of its 64, the lane of that word
  * therefore differs from there to the end and no other lane does, so the fingerprints differ: that is certain, whatever
  * the values are. If several words differ, the fingerprints are equal by chance only, as those of any hash of 64 bits

@@ -11,10 +11,10 @@
  * know.
  *
  * Collectives in stream order. A call puts work into the stream that attach was given and returns before the work is
- * done, often before it is in the stream: the library that launches it may do so in a thread of its own. Whoever wants
- * to put anything behind a group (an event, a kernel, a copy) therefore waits until `launched` has said SLUICE_OK.
- * All ranks make the same calls in the same order; send and receive match in the order of their calls between two
- * ranks. The work of a group begins when the stream comes to it, and waits there for the other ranks.
+ * done, often before it is in the stream: the library that launches it may do so in a thread of its own. A caller that
+ * wants to put anything behind a group (an event, a kernel, a copy) therefore waits until `launched` has said
+ * SLUICE_OK. All ranks make the same calls in the same order; send and receive match in the order of their calls
+ * between two ranks. The work of a group begins when the stream comes to it, and waits there for the other ranks.
  *
  * Threads of the collectives' slots: attach may be called by any thread while no other is in a slot but abort or
  * health; the calls of groups, `launched` and health come from one thread, which may be another one than attach's;

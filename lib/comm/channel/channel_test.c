@@ -66,7 +66,7 @@ static void open_memory(place *p)
         for (int i = 0; i < PLACES; i++, at += PLACE) p->places[c][i] = at;
 }
 
-/* Every other channel goes up, unless all go down. */
+/* Opens the channels. They lead by turns down, from rank 0 to rank 1, and up, from 1 to 0, unless all lead down. */
 static void open_channels(place *p, bool all_down)
 {
     static const char *const names[CHANNELS] = {"down", "up", "down again"};

@@ -60,7 +60,7 @@ static void test_no_memory(void **state)
     close(ends[1]);
 }
 
-/* The failure says in what the others were. */
+/* The failure says which collective the others were in. */
 static void test_left(void **state)
 {
     (void)state;

@@ -77,7 +77,7 @@ const char *sluice_launcher_name(void)
     return found ? found->name : NULL;
 }
 
-/* "node[03-07,11],other" -> "node03": where Slurm puts task 0. */
+/* Returns the first host of a list, on which Slurm puts task 0: "node[03-07,11],other" -> "node03". */
 static const char *first_host(const char *list)
 {
     static _Thread_local char host[256];

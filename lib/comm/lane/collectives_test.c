@@ -225,7 +225,7 @@ static int run_round(rig *all, const test_case *test, int number)
     return check_arena(all, test, seed);
 }
 
-/* The arena: places, scratch, exchanges of a few tensors. */
+/* Opens the arena: places, scratch, and exchanges of a few tensors. */
 static void rig_open(rig *all, const test_case *test, int rank)
 {
     sluice_world_config config = path_config(rank, test->size, test->port, test->path);

@@ -112,7 +112,7 @@ static sluice_status check_twice(void *context)
     return SLUICE_OK;
 }
 
-/* In the thread that submits, which is as free to touch the memory once it has waited. */
+/* Checks in the thread that submits, which is as free to touch the memory once it has waited. */
 static void check_given(place *p)
 {
     for (int i = 0; i < ELEMENTS; i++)
@@ -158,7 +158,7 @@ static void submit_round(place *p)
     ops[n] = program(p, check_twice, n), n++;
     ops[n] = program(p, write_given, n), n++;
     ops[n++] = collective(SLC_BROADCAST, p->given, p->given);
-    /* One at a time, so that the lane finds the last one when it is just there. */
+    /* Operations are submitted one at a time, so that the lane finds the last one when it is just there. */
     for (uint32_t i = 0; i < n; i++)
         if (slc_comm_submit(&p->comm, &ops[i], 1, NULL)) p->wrong = "submission";
     p->submitted += n;

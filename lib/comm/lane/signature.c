@@ -1,5 +1,5 @@
-/* A signature sums up in one number what an operation moves, and where. By it ranks see whether they submitted the same
- * operations. collectives_test.c covers this file. */
+/* A signature sums up in one number what an operation moves, and where. Ranks compare signatures to see whether they
+ * submitted the same operations. collectives_test.c covers this file. */
 #include "lib/comm/lane/signature.h"
 
 #include "lib/comm/lane/geometry.h"

@@ -119,7 +119,7 @@ static sluice_status call_gather(slc_comm *comm, const slc_active_op *active, ui
         slc_element(op->dst, op->dtype, block * op->block_elements), slc_part_length(op, block, comm->size), op->dtype);
 }
 
-/* The first group of a compressed exchange: each rank gets the packets of its chunk. */
+/* Calls the first group of a compressed exchange: each rank gets the packets of its chunk. */
 static sluice_status call_packets(slc_comm *comm, const slc_op *op)
 {
     const sluice_transport_collectives_v2 *calls = comm->transport->collectives;
@@ -136,7 +136,7 @@ static sluice_status call_packets(slc_comm *comm, const slc_op *op)
     return status;
 }
 
-/* The second one: all ranks get every owner's results. */
+/* Calls the second group of a compressed exchange: all ranks get every owner's results. */
 static sluice_status call_results(slc_comm *comm, const slc_op *op)
 {
     char *results = op->dst;
