@@ -426,8 +426,8 @@ static void what_is_no_file_is_refused(void **state)
 
 /* ---- Leftovers that cannot be removed ---- */
 
-/* What a user has put into the checkpoints' folder stays: a folder in a checkpoint, another in the leftovers of a
- * crash, and a link in the place of such leftovers. */
+/* Saving leaves alone what a user has put into the checkpoints' folder: a folder in a checkpoint, another in the
+ * leftovers of a crash, and a link in the place of such leftovers. */
 static void what_cannot_be_removed_stays(void **state)
 {
     (void)state;

@@ -252,8 +252,7 @@ closed_readers() {
     check 'exit code of SIGPIPE' 141 "${PIPESTATUS[0]}"
     check 'both ranks save' "$work/saved.0 $work/saved.1" "$(echo "$work"/saved*)"
     check 'it says why they stop' 1 "$(grep -c 'nobody reads the output any more: the ranks are told to stop' "$work/err")"
-    # Of two ranks that are asked to stop, one leaves at once, and the other takes longer than survivors of a failure
-    # have.
+    # Two ranks are asked to stop: one leaves at once, and the other takes longer than survivors of a failure have.
     rm -f "$work"/saved*
     timeout -k 10 100 "$sluice" run -n 2 -- bash -c 'if [ $RANK = 1 ]; then while :; do echo line; sleep 0.1; done; fi
         trap "sleep 5; touch $0/saved; exit 0" TERM; while :; do sleep 0.1; done' "$work" 2>"$work/err" </dev/null |

@@ -1,6 +1,6 @@
 /* One thread that makes communicators of several devices and asks NCCL whether they are done, as programs do that never
- * block: some are used and destroyed while others of their group are still being made, some are made of others. Where
- * the shim recorded it, the program looks what became of each of them. */
+ * block: some are used and destroyed while others of their group are still being made, some are made of others. If the
+ * shim recorded the program, it looks into the record, which must tell what became of each of them. */
 #include "tests/nccl/programs/shared/own_record.h"
 #include "tests/nccl/programs/shared/ranks.h"
 
