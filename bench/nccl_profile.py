@@ -37,7 +37,7 @@ SCHEDULES = {"ddp": ("dp", "bucketed"), "fsdp": ("fsdp", "one_ahead")}  # what t
 
 
 class Bench:
-    """The build that is looked at, and what was found wrong."""
+    """The build whose programs are run, and what was found wrong."""
 
     def __init__(self, build, steps, scale):
         self.build = os.path.abspath(build)
@@ -78,7 +78,8 @@ class Bench:
 
 
 def marked_units(source):
-    """Numbers of the units whose backward the source calls an upper bound; and whether forwards are bounds too."""
+    """Returns the numbers of the units whose backward the profile's source calls an upper bound, and whether forwards
+    are bounds too."""
     found = re.search(r"Upper bounds: the backward of (.*?), whose", source)
     marked = set()
     for first, last in re.findall(r"unit\.(\d+)(?: to unit\.(\d+))?", found[1] if found else ""):

@@ -137,7 +137,7 @@ No measurement here is of a GPU, and none of more than 4 ranks. [benchmarks.md](
 
 
 def only(rows, **wanted):
-    """The one row that has these values."""
+    """Returns the one row that has these values."""
     found = [row for row in rows if all(row[key] == value for key, value in wanted.items())]
     if len(found) != 1:
         sys.exit(f"bench/results: {len(found)} rows have {wanted}")
@@ -229,7 +229,8 @@ FIGURES = [
 
 
 def fill(text, words, figures):
-    """The text with these figures in the place of those that it has; None: the words are not there, or not once."""
+    """Returns the text with these figures in the place of those that it has; None if the words are not there exactly
+    once."""
     blank = [r"\s+".join(re.escape(word) for word in part.split(" ")) for part in words.split("{}")]
     matches = list(re.finditer(r"(-?[0-9][0-9.,]*)".join(blank), text))
     if len(matches) != 1 or len(matches[0].groups()) != len(figures):
@@ -290,7 +291,7 @@ def newest():
 
 
 def rounds_of(rows):
-    """In words, where a file says how often each side ran."""
+    """Returns how often each side ran, in words; nothing if the file does not say it."""
     rounds = max((row.get("rounds") or 0 for row in rows), default=0)
     return f", {rounds} round{'s' if rounds > 1 else ''}" if rounds else ""
 

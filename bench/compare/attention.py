@@ -47,7 +47,8 @@ def fastest(call, repeats):
 
 
 class Theirs:
-    """One case in PyTorch. A bias is a whole matrix there, gathered from the table by transformers' index."""
+    """The side of PyTorch in one case. A bias is a whole matrix there, gathered from the table by transformers'
+    index."""
 
     def __init__(self, dtype, batch, tokens, causal, window):
         dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}[dtype]

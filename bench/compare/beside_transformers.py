@@ -98,7 +98,8 @@ MODELS = [gpt2, bert, bert_classes, vit, beit, beit_masked]
 
 
 def randomise(model):
-    """As a trained model's: nothing at its first value, nothing that a wrong reading would leave unchanged."""
+    """Draws parameters as if the model had been trained: none keeps its first value, and none has a value that a wrong
+    reading would leave unchanged."""
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             near_one = parameter.dim() == 1 and name.endswith("weight")
@@ -106,7 +107,8 @@ def randomise(model):
 
 
 def gradients_as_saved(model, folder):
-    """Under the names of model.safetensors, which are not the module's."""
+    """Returns the model's gradients under the names that model.safetensors gives the parameters; the module has other
+    names."""
     with torch.no_grad():
         kept = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
         for _, parameter in model.named_parameters():
@@ -134,7 +136,7 @@ def run_sluice(args, folder):
 
 
 def gradient_error(gradients, truth):
-    """The worst parameter and how far it is off, and how many have a gradient of 0."""
+    """Returns the worst parameter, how far it is off, and how many parameters have a gradient of 0."""
     norms = {name: value.double().norm().item() for name, value in truth.items()}
     least = 1e-9 * max(norms.values())
     worst, zeros = (0.0, ""), 0
@@ -172,7 +174,8 @@ def compare(args, make):
 
 
 def keep_doubles(softmax=torch.nn.functional.softmax):
-    """ViT's and BEiT's attention takes its softmax in float32, in a model of doubles too."""
+    """Returns a softmax that keeps doubles: the attention of ViT and BEiT asks for it in float32, in a model of doubles
+    too."""
     def in_own_type(values, dim, dtype=None):
         return softmax(values, dim=dim, dtype=None if values.dtype == torch.float64 else dtype)
     torch.nn.functional.softmax = in_own_type

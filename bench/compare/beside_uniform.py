@@ -65,7 +65,7 @@ class Cells:
                 "predicted_step_s": run["predicted_step_s"]}
 
     def survey(self, throttle, budget):
-        """Uniform strategies that fit, the fastest first."""
+        """Returns the uniform strategies that fit the budget, the fastest first."""
         found = []
         for strategy in UNIFORM:
             run = self.runs.take(f"{throttle}.{budget}.survey.{strategy}",

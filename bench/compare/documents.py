@@ -40,7 +40,7 @@ CHATML = ("{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n
 
 
 def sentences():
-    """(sentence, licence), in the order of the texts."""
+    """Returns pairs (sentence, licence) of the system's licences, in the order of the texts."""
     found = []
     for path in sorted(LICENCES.iterdir()):
         if path.is_file() and not path.is_symlink():
@@ -103,7 +103,7 @@ def make_model(kind, tokenizer, labels, folder):
 # ---- Rows as transformers' tokenizer makes them ----
 
 def numbered(records):
-    """Classes as Sluice numbers them: words in the order of their bytes."""
+    """Numbers the labels of records as Sluice does: words in the order of their bytes."""
     words = sorted({str(r["label"]) for r in records if "label" in r})
     return {word: i for i, word in enumerate(words)}
 
@@ -162,7 +162,7 @@ def known_rows(kind, records, tokenizer, classes):
 # ---- Training ----
 
 def train_transformers(model, steps):
-    """Losses in float64: of each step, the mean over all of its targets."""
+    """Trains in float64 and returns a loss for each step, the mean over all of its targets."""
     model = model.double().train()
     parameters = list(model.parameters())
     optimizer = torch.optim.AdamW([{"params": [p for p in parameters if p.ndim > 1], "weight_decay": 0.01},

@@ -59,7 +59,7 @@ def children_of(process):
 
 
 def ranks_below(process):
-    """The processes of the ranks: those below this one that train."""
+    """Returns the processes of the ranks: those below this process that train."""
     found = []
     for child in children_of(process):
         try:
@@ -74,7 +74,7 @@ def ranks_below(process):
 
 
 class SlowRank:
-    """Rank r computes on core r alone; the other process begins on core 1."""
+    """Slows a rank: rank r computes on core r alone, and `change` starts a busy process on core 1."""
 
     def __init__(self, options, command):
         self.command = [find_sluice(), "run", "-n", "2", "--", "bash", "-c", 'exec taskset -c "$RANK" "$@"', "rank", *command]
@@ -111,7 +111,8 @@ KINDS = {"rank": SlowRank, "link": HalvedLink}
 
 
 def change_when_saved(change, run, folder, errors):
-    """The run saves at the step after which its times change."""
+    """Waits until the run has saved, which it does at the step after which its times are to change, and changes
+    them."""
     while run.poll() is None and not glob.glob(os.path.join(folder, "step-*")):
         time.sleep(0.002)
     try:

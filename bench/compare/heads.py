@@ -59,14 +59,14 @@ def changes():
 
 
 def randomise(model):
-    """So that no tensor has first values: one that is kept can't be taken for one that is new."""
+    """Draws all tensors anew, so that none has first values and a tensor that is kept can't be taken for a new one."""
     with torch.no_grad():
         for _, parameter in model.named_parameters():
             parameter.copy_(torch.rand(parameter.shape) * 0.2 + 0.01)
 
 
 def write_tokenizer(folder):
-    """WordPiece of single letters and digits, which the files of text need."""
+    """Writes a tokenizer, WordPiece of single letters and digits, which the cases with text need."""
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     letters = [chr(code) for code in range(33, 127)]
     vocabulary = {token: number for number, token in enumerate(special + letters + ["##" + x for x in letters])}
@@ -81,7 +81,7 @@ def write_tokenizer(folder):
 
 
 def make_data(kind, classes, folder):
-    """A text file or a folder of images for each class; the value of --data."""
+    """Makes a text file or a folder of images for each class, and returns the value of --data."""
     if kind == "text":
         files = [folder / f"class{number}.txt" for number in range(classes)]
         for number, file in enumerate(files):
@@ -101,8 +101,8 @@ def same_bits(a, b):
 
 
 def by_transformers(file, model_class, classes, out):
-    """Names that it begins anew, and the tensors that it keeps, as it saves them: files may have other names than
-    modules."""
+    """Returns the names that transformers begins anew, and the tensors that it keeps, as it saves them: files may have
+    other names than modules."""
     model, said = model_class.from_pretrained(file, num_labels=classes, ignore_mismatched_sizes=True,
                                               output_loading_info=True, local_files_only=True)
     new = set(said["missing_keys"]) | {entry[0] for entry in said["mismatched_keys"]}
@@ -111,7 +111,7 @@ def by_transformers(file, model_class, classes, out):
 
 
 def by_sluice(sluice, file, kind, data, out):
-    """Names that it says are new, and the tensors that it saves."""
+    """Returns the names that Sluice says are new, and the tensors that it saves."""
     head = ["--context", str(CONTEXT), "--head", "classes"] if kind == "text" else []
     command = [sluice, "train", "--weights", file, "--data", data, "--batch", "2", "--eval-batches", "0", "--lr", "0",
                "--steps", "1", "--save-weights", out, *head]

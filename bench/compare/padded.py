@@ -51,7 +51,7 @@ MODELS = {"BERT, masked tokens": masked_bert, "BERT, classes": bert_classes, "GP
 
 
 def randomise(model):
-    """As a trained model's: nothing at its first value."""
+    """Draws parameters as if the model had been trained: none keeps its first value."""
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             near_one = parameter.dim() == 1 and name.endswith("weight")
@@ -59,7 +59,7 @@ def randomise(model):
 
 
 def draw_step(name):
-    """Tokens, mask and targets; a target of -1 is none, and if there is padding there is none. GPT-2's first two
+    """Draws the tokens, mask and targets of a step. A target of -1 is none, and padding has none. GPT-2's first two
     sequences are padded in front, where tokens would see the padding but for the mask."""
     lengths = torch.randint(2, LENGTH + 1, (SEQUENCES,))
     lengths[torch.randint(SEQUENCES, (1,))] = LENGTH
@@ -81,7 +81,7 @@ def draw_step(name):
 
 
 def train_pytorch(model, steps):
-    """In float64: losses and last weights."""
+    """Trains in float64 and returns the losses and the last weights."""
     model = model.double().train()
     parameters = list(model.parameters())
     optimizer = torch.optim.AdamW([{"params": [p for p in parameters if p.ndim > 1], "weight_decay": 0.01},
@@ -111,7 +111,7 @@ def train_sluice(build, folder, ranks, micro_batches, strategy):
 
 
 def compare(name, options, folder):
-    """A row for each split and strategy."""
+    """Compares both sides of a model, and returns a row for each split and strategy."""
     model = MODELS[name]()
     randomise(model)
     model.save_pretrained(folder)

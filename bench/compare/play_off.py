@@ -48,7 +48,7 @@ def train_cell(options, throttle, budget, trials):
 
 
 def cost_of(with_it, without):
-    """The share of the run that the steps of the play-off take longer."""
+    """Returns how much longer the steps of the play-off take, as a share of the run."""
     last = min(LAST, len(without["elapsed_s"]) - 1)
     longer = [run["elapsed_s"][last] - run["elapsed_s"][FIRST - 1] for run in (with_it, without)]
     return (longer[0] - longer[1]) / without["train_s"]

@@ -43,7 +43,7 @@ def write_profile(path, tied, ranks, gbit):
 
 
 def plan(path, *words):
-    """The plan and the bytes of its arena; None if none fits."""
+    """Returns the plan and the bytes of its arena, or None if no plan fits."""
     text = sluice("plan", "--profile", path, "--recompute", "none", "-o", path + ".plan", *words)
     if text is None:
         return None

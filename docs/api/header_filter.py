@@ -15,7 +15,7 @@ SECTION = re.compile(r"/\* -{2,}")
 
 
 def declarations(line):
-    """The fields that a line declares, one by one."""
+    """Returns the fields that a line declares, each as a declaration of its own."""
     match = SEVERAL_FIELDS.match(line)
     return [f"{match[1]}{match[2]}{name};" for name in match[3].split(", ")] if match else [line]
 
@@ -25,7 +25,7 @@ def begins_declaration(line):
 
 
 def pieces(text):
-    """Comments and lines of code, in order: (comment or None, code before it on its line or a whole line)."""
+    """Yields comments and lines of code in order, as (comment or None, code before it on its line or a whole line)."""
     place = 0
     for match in COMMENT.finditer(text):
         lines = text[place:match.start()].split("\n")
@@ -40,7 +40,8 @@ def pieces(text):
 
 
 def declared_once(text):
-    """Without what only announces a struct: its body follows, or its comment is the name of the header that has it."""
+    """Removes declarations that only announce a struct: its body follows, or the comment names the header that has
+    it."""
     def keep(match):
         elsewhere = re.fullmatch(r"sluice/\w+\.h", match[2] or "")
         return "" if elsewhere or re.search(rf"^struct {match[1]} {{", text, re.M) else match[0]

@@ -23,7 +23,7 @@ def doors(text):
 
 
 def faults(root=ROOT):
-    """Pages that it does not name."""
+    """Returns the faults of docs/README.md: the pages that it does not name."""
     root = Path(root)
     listed = {page for _, pages in doors((root / "docs" / "README.md").read_text(encoding="utf-8")) for page in pages}
     for path in sorted((root / "docs").glob("*.md")):

@@ -40,7 +40,7 @@ def wait_until(holds, what):
 
 
 def processes_of(mark):
-    """The processes whose command line has the mark, as {pid: is it a rank}."""
+    """Returns the processes whose command line has the mark, as {pid: is it a rank}."""
     found = {}
     for name in os.listdir("/proc"):
         try:
@@ -63,7 +63,7 @@ class Chain:
                 "--schedule", "one_ahead", "--steps", str(steps), *(["-n", str(ranks)] if ranks > 1 else []), *more]
 
     def saved(self):
-        """The step of the latest whole checkpoint; 0: there is none."""
+        """Returns the step of the latest whole checkpoint, or 0 if there is none."""
         try:
             return max([int(name[5:]) for name in os.listdir(self.folder) if re.fullmatch(r"step-\d+", name)] or [0])
         except FileNotFoundError:

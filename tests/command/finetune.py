@@ -109,7 +109,7 @@ def fail(text):
 
 
 def as_text(tokens):
-    """With spaces around every number, so that a search of text finds a window."""
+    """Returns tokens as text, with spaces around every number, so that a search of text finds a window."""
     return " " + " ".join(map(str, tokens)) + " "
 
 
@@ -146,7 +146,7 @@ def same_masking(tokenizer, inputs, targets):
 
 
 def same_loss(kind, model, inputs, targets, loss):
-    """A step's loss is the mean over all of its targets."""
+    """Checks a step's loss against the model's, which is the mean over all of the step's targets."""
     with torch.no_grad():
         logits = model(input_ids=inputs).logits
     theirs = torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1)).item()

@@ -34,7 +34,7 @@ def masked(data):
 
 
 def records(path):
-    """The contents of a file of TFRecords; the last one may be cut if the machine went down."""
+    """Yields the contents of a file of TFRecords; the last record may be cut if the machine went down."""
     with open(path, "rb") as file:
         data = file.read()
     at = 0
@@ -60,7 +60,7 @@ def varint(data, at):
 
 
 def fields(data):
-    """The fields of a message: number, value."""
+    """Yields the fields of a message as (number, value)."""
     at = 0
     while at < len(data):
         key, at = varint(data, at)

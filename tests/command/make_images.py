@@ -4,7 +4,7 @@ import zlib
 
 
 def png(path, rows, channels):
-    """rows: lists of samples, `channels` a pixel: 1 is grey, 3 red, green and blue."""
+    """Writes a PNG file. rows: lists of samples, `channels` for each pixel: 1 is grey, 3 are red, green and blue."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
@@ -15,8 +15,8 @@ def png(path, rows, channels):
 
 
 def jpeg(path, blocks):
-    """A grey image of blocks of 8 x 8 equal samples. Each block is its mean alone (ITU-T T.81): quantised by 8, the
-    difference to the one before, and the end of the block, which takes one bit."""
+    """Writes a grey JPEG image of blocks of 8 x 8 equal samples. Each block is its mean alone (ITU-T T.81): quantised
+    by 8, the difference to the one before, and the end of the block, which takes one bit."""
     def segment(marker, data):
         return struct.pack(">BBH", 0xff, marker, len(data) + 2) + data
 

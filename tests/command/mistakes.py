@@ -336,7 +336,8 @@ def processes():
 
 
 def left_running():
-    """Processes that were killed may take a moment to go."""
+    """Returns the processes that still run; waits up to five seconds, because a killed process may take a moment to
+    go."""
     for _ in range(50):
         if not processes():
             return []

@@ -21,7 +21,8 @@ def command(sluice, text, folder, way):
 
 
 def read(folder):
-    """The runs of both files, which must be whole: of JSON a run by its cell, and the table's rows."""
+    """Reads the runs of both files, which must be whole: those of the JSON by their cells, and the rows of the
+    table."""
     path, table = os.path.join(folder, "results.json"), os.path.join(folder, "results.csv")
     if not os.path.exists(path) or not os.path.exists(table):  # JSON comes first, before the first cell runs
         return {}, []

@@ -92,7 +92,8 @@ def beit_masked(**more):
 
 
 def beit_masked_shared():
-    """As BEiT was pre-trained: one table of relative positions for all layers, and absolute positions here too."""
+    """Makes a BEiT as it was pre-trained: one table of relative positions for all layers, and absolute positions here
+    too."""
     return beit_masked(use_shared_relative_position_bias=True, use_absolute_position_embeddings=True)
 
 
@@ -137,7 +138,8 @@ def make(folder, model, inputs):
 
 
 def keep_doubles(softmax=torch.nn.functional.softmax):
-    """ViT's and BEiT's attention takes its softmax in float32, in a model of doubles too."""
+    """Returns a softmax that keeps doubles: the attention of ViT and BEiT asks for it in float32, in a model of doubles
+    too."""
     def in_own_type(values, dim, dtype=None):
         return softmax(values, dim=dim, dtype=None if values.dtype == torch.float64 else dtype)
     torch.nn.functional.softmax = in_own_type

@@ -201,7 +201,7 @@ class Test:
         return any(LONG.search(text) for text in texts)
 
     def rank(self, file, costs):
-        """Its place among the tests that judge a file: the cheapest of the nearest comes first."""
+        """Returns the test's place among those that judge a file: the cheapest of the nearest comes first."""
         near = 5
         if os.path.splitext(self.source)[0] == os.path.splitext(file)[0] + "_test":
             near = 0
@@ -446,7 +446,7 @@ def name_of(mutant):
 
 
 def earlier_killers():
-    """Who killed a mutant in any run before."""
+    """Returns {name of a mutant: the test that killed it in an earlier run}."""
     killers = {}
     for folder, _, names in os.walk(os.path.join(WORK, "runs")):
         for name in sorted(names):

@@ -18,7 +18,7 @@ TEST = re.compile(r"_test\.(c|sh)$|_check\.sh$|^tests/.*\.py$")
 
 
 def sources(root):
-    """Paths from the root of the files that need a test."""
+    """Returns the files that need a test, as paths from the root."""
     for part in PARTS:
         for folder, _, names in os.walk(os.path.join(root, part)):
             yield from (os.path.relpath(os.path.join(folder, name), root) for name in sorted(names)

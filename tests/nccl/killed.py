@@ -50,7 +50,7 @@ def check_file(path):
 
 
 def kill_once(given, command, seconds):
-    """The entries that were read."""
+    """Kills the program once, and returns the number of entries that were read from its records."""
     folder = tempfile.mkdtemp(prefix="sluice-killed-")
     environment = dict(os.environ, LD_LIBRARY_PATH=given.bed, SLUICE_SHIM_DIR=folder, LD_PRELOAD=given.shim)
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)

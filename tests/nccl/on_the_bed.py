@@ -44,7 +44,7 @@ def explain_hang(records):
 
 
 def run(command, environment, seconds, records):
-    """The lines that the program prints, sorted."""
+    """Runs a program and returns the lines that it prints, sorted."""
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
     try:
         out, _ = process.communicate(timeout=seconds)

@@ -52,7 +52,7 @@ class Table:
         return sum(self.cells.values()) + sum(self.reserved.values())
 
     def text(self):
-        """Comments stand on top."""
+        """Returns the text of the file: its comments, which stand on top, then its rows."""
         lines = [line for line in self.comments if line] + [""]
         lines += [f"unit {self.unit_s:.2f}"] + [f"file {path}" for path in self.files]
         lines += [f"total {self.total_s:.0f}", ""]

@@ -393,7 +393,7 @@ class Run:
 
 
 class Mistake(Exception):
-    """A mistake in what was asked for; its text says what to do."""
+    """A mistake of the user's in what was asked for; its text says what to do."""
 
 
 def tests_of(preset, options, select):

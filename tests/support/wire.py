@@ -82,7 +82,7 @@ class Packet:
 
 
 class Wire:
-    """One direction between two hosts."""
+    """Carries the packets of one direction between two hosts."""
 
     def __init__(self):
         self.free_at = 0.0

@@ -26,8 +26,8 @@ def budgets(folder):
 
 
 def arms_of(run, blocks, planned):
-    """The arms that this run may stand for, of which the fastest run counts. A baseline that may recompute recomputes
-    all layers or none; a planner that may has said itself what it recomputes."""
+    """Returns the arms that this run may stand for; of each arm the fastest run counts. A baseline that may recompute
+    recomputes all layers or none; a planner that may has said itself what it recomputes."""
     own = run["strategy"] in ("auto", "mixed")
     recomputes = run["settings"]["recompute"] != "none"
     for recomputation in ((False, True) if not (planned or recomputes) else (recomputes,)):
@@ -35,7 +35,7 @@ def arms_of(run, blocks, planned):
 
 
 def medians(folder):
-    """The median step over repetitions, by throttle, budget and arm, of its fastest cell."""
+    """Returns {throttle, budget and arm: the median step over repetitions of the fastest cell}."""
     steps = {}
     for blocks in ("whole", "cut"):
         for order in ("baselines", "planned"):

@@ -23,25 +23,25 @@ def find_sluice():
 
 
 def add_places(parser, name):
-    """Options of where runs and rows are kept."""
+    """Adds the options that say where runs and rows are kept."""
     parser.add_argument("--folder", default=os.path.join(ROOT, "out", name))
     parser.add_argument("--json", default=os.path.join(ROOT, f"bench/results/{name}.json"), metavar="FILE")
 
 
 def add_model(parser):
-    """Options of the model that two ranks train."""
+    """Adds the options of the model that two ranks train."""
     parser.add_argument("--size", default="mini")
     parser.add_argument("--batch", default="4")
     parser.add_argument("--context", default="64")
 
 
 def model_options(options):
-    """Those of `sluice train` and `bench`; a rank has one thread."""
+    """Returns the options for `sluice train` and `bench` that describe this model; a rank has one thread."""
     return ["--size", options.size, "--batch", options.batch, "--context", options.context, "--threads", "1"]
 
 
 def settings_of(options):
-    """All options that results depend on: those that are not of add_places."""
+    """Returns all options that results depend on: those that add_places has not added."""
     return {key: value for key, value in vars(options).items() if key not in ("folder", "json")}
 
 
@@ -82,7 +82,7 @@ class KeptRuns:
             return json.load(file)
 
     def take(self, key, measure):
-        """The result of this key: the kept one, or what measure() returns."""
+        """Returns the result of this key: the kept one, or what measure() returns."""
         self.done += 1
         if not os.path.exists(self.path(key)):
             self.tell(key)
@@ -114,14 +114,14 @@ def run_quietly(command, environment=None, refused=None):
 
 
 def train(options, scratch, environment=None):
-    """The result of `sluice train`; None: it does not fit the budget."""
+    """Returns the result of `sluice train`, or None if it does not fit the budget."""
     if not run_quietly([find_sluice(), "train", *options, "--json", scratch], environment, refused="budget"):
         return None
     return take_result(scratch)
 
 
 def take_result(scratch):
-    """The only run of a result file, which is removed."""
+    """Returns the only run of a result file, and removes the file."""
     with open(scratch, encoding="utf-8") as file:
         run = json.load(file)["runs"][0]
     os.remove(scratch)
@@ -129,7 +129,7 @@ def take_result(scratch):
 
 
 def mean_ratio(ratios):
-    """The geometric mean, and the ends of its 95 % interval; an interval needs two ratios."""
+    """Returns the geometric mean and the ends of its 95 % interval; an interval needs two ratios."""
     logs = [math.log(ratio) for ratio in ratios]
     mean = statistics.fmean(logs)
     if len(logs) < 2:
@@ -139,5 +139,5 @@ def mean_ratio(ratios):
 
 
 def interval_text(row):
-    """The interval of mean_ratio in a row's `low` and `high`, for a table."""
+    """Returns the interval of mean_ratio, which a row has as `low` and `high`, for a table."""
     return f"{row['low']:.3f} to {row['high']:.3f}" if row["low"] is not None else "-"

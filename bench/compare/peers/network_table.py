@@ -18,7 +18,7 @@ ROWS = [  # of perf's runs, the share of TCP's goodput that it should reach at 1
 
 
 def read(folder):
-    """Name -> runs; of perf its only row."""
+    """Returns {name: runs}; a run of perf is its only row."""
     runs = {}
     for name in sorted(os.listdir(folder)):
         with open(os.path.join(folder, name)) as file:

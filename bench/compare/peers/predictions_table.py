@@ -36,7 +36,8 @@ def read(path):
 
 
 def goodput_of(folder, link, rate):
-    """Bytes a second of each direction: plain TCP's, or those that the throttle was asked for."""
+    """Returns the bytes a second of each direction: those that plain TCP carried, or those that the throttle was asked
+    for."""
     found = [read(os.path.join(folder, link, name)) for name in os.listdir(os.path.join(folder, link))
              if name.endswith(".goodput.json")]
     return median(found, "bytes_per_s") if found else bytes_per_s(rate)
@@ -48,7 +49,7 @@ def read_load(path):
 
 
 def read_link(folder, link):
-    """{(precision, strategy): [(run, link of its profile)]}"""
+    """Returns {(precision, strategy): [(run, link of its profile)]}."""
     runs = {}
     for name in sorted(os.listdir(os.path.join(folder, link))):
         found = re.fullmatch(r"[0-9]+\.(fp32|bf16)\.(.+)\.json", name)

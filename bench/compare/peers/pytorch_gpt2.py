@@ -105,7 +105,7 @@ def windows(text, generator, batch, context):
 
 
 def resident_bytes():
-    """The most that was resident at one time; ours is constant from commit on."""
+    """Returns the most bytes that were resident at one time; those of a rank of Sluice stay the same from commit on."""
     with open("/proc/self/status") as status:
         fields = dict(line.split(":", 1) for line in status)
     return int(fields["VmHWM"].split()[0]) * 1024

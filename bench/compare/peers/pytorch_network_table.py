@@ -22,7 +22,7 @@ SHARED = {"small": 50257 * 768}  # numbers of the token table
 
 
 def strategy_of(ours):
-    """The strategy of "sdp+split@900MiB", and whether the token table is split."""
+    """Takes a name such as "sdp+split@900MiB" apart: returns its strategy, and whether the token table is split."""
     strategy, _, split = ours.partition("@")[0].partition("+")
     return strategy, split == "split"
 

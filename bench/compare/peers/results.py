@@ -11,7 +11,7 @@ def median(runs, field):
 
 
 def with_aim(ratio, aim, at_least=False):
-    """14 columns; a ! marks what falls short."""
+    """Formats a ratio with its aim in 14 columns; a ! marks a ratio that falls short."""
     if aim is None:
         return f"{ratio:6.2f}" + 8 * " "
     reached = ratio >= aim if at_least else ratio <= aim

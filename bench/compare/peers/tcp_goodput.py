@@ -51,7 +51,7 @@ def send(connection, seconds):
 
 
 def receive(connection, seconds):
-    """Bytes a second from the end of the warm-up on, and this process's CPU time in that while."""
+    """Returns the bytes a second from the end of the warm-up on, and this process's CPU time in that while."""
     piece = memoryview(bytearray(PIECE))
     got, begin, cpu, last = 0, None, 0.0, None
     start = time.monotonic()
@@ -82,7 +82,7 @@ def measure(rank, size, port, seconds):
 
 
 def collect(rank, size, port, result):
-    """Everybody's result at rank 0, None elsewhere."""
+    """Returns all ranks' results at rank 0, and None elsewhere."""
     if rank:
         with connect(address_of(0), port) as connection:
             connection.sendall(json.dumps(result).encode())
