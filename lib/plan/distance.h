@@ -21,7 +21,7 @@ typedef struct {
                                           the plan is below the bound */
 } slc_plan_distance;
 
-/* Why a planner that searches ended. */
+/* The reason why the search of a planner ended. */
 typedef enum {
     SLC_PLANNING_DONE,         /* it had nothing left to try, or did not search */
     SLC_PLANNING_TRIVIAL,      /* there was nothing to choose */

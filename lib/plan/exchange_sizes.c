@@ -1,5 +1,5 @@
-/* From lengths to bytes. Sums and products stop at UINT64_MAX, because lengths come from files.
- * strategy_table_test.c covers this file. */
+/* Works out the bytes of exchanges from the lengths of tensors. Sums and products stop at UINT64_MAX, because lengths
+ * come from files. strategy_table_test.c covers this file. */
 #include "lib/plan/exchange_sizes.h"
 
 #include "lib/base/integer.h"
@@ -34,7 +34,7 @@ static uint64_t residue(uint64_t chunks, uint64_t chunk, uint64_t beside)
     return plus(plus(floats(times(chunks, chunk)), floats(chunks)), beside);
 }
 
-/* From the bytes of one packet to the buffers. `copies` is how often the results need the packets' bytes. */
+/* Sets the bytes of the buffers from those of one packet. `copies` is how often the results need the packets' bytes. */
 static void set_packets(slc_exchange_sizes *sizes, uint64_t world, uint64_t packet, uint64_t copies)
 {
     sizes->wire = times(world, packet);

@@ -1,5 +1,5 @@
 /* A job as planning sees it: layers, units, activations and settings. The engine makes a job from what the binary
- * registered, a profile makes one from a file, and tests make their own. Strings and arrays belong to whoever made the
+ * registered, a profile makes one from a file, and tests make their own. Strings and arrays belong to the maker of the
  * job and must outlive the plan's use. */
 #pragma once
 

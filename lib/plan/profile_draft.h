@@ -1,5 +1,5 @@
-/* A profile while it is put together by who knows its layers one by one: the job and its times in arrays with room for
- * what a model of so many layers needs, from which the profile is copied. */
+/* A draft is a profile while it is put together layer by layer. It holds the job and its times in arrays with room for
+ * what a model of so many layers needs; the profile is then copied from it. */
 #pragma once
 
 #include "lib/plan/profile.h"

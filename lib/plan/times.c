@@ -1,4 +1,4 @@
-/* Costs of operations, and times guessed from sizes. strategy_table_test.c covers this file. */
+/* Computes the costs of operations, and guesses times from sizes. strategy_table_test.c covers this file. */
 #include "lib/plan/times.h"
 
 #include "lib/base/row_list.h"

@@ -1,5 +1,5 @@
-/* An slc_cancel tells long work to end before it is done: planning takes seconds, and whoever asked for the plan may
- * have no use for it any more. */
+/* An slc_cancel tells long work to end before it is done: planning takes seconds, and its caller may have no more use
+ * for the plan. */
 #pragma once
 
 #include <sluice/status.h>
@@ -12,7 +12,7 @@ typedef struct {
     void *context;
 } slc_cancel;
 
-/* Shall the work end? `cancel` NULL: never. */
+/* Returns true if the work must end; never if `cancel` is NULL. */
 static inline bool slc_cancelled(const slc_cancel *cancel)
 {
     return cancel && cancel->wanted(cancel->context);

@@ -1,4 +1,4 @@
-/* Counting of work: prices, limits, the ceiling. */
+/* Work must be counted by its prices, and end at its limit or at the ceiling. */
 #include "lib/plan/effort/work.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Least squares in two unknowns, and the figures that follow. */
+/* Fits by least squares in two unknowns, and works out the figures that follow. */
 #include "lib/plan/measured/fit_link.h"
 #include "lib/base/integer.h"
 #include "lib/base/numbers/median.h"

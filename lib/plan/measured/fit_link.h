@@ -1,4 +1,4 @@
-/* From measured operations to the figures of lib/plan/times.h. Pure functions: no clock, no communication. */
+/* Works out the figures of lib/plan/times.h from measured operations. Pure functions: no clock, no communication. */
 #pragma once
 
 #include "lib/plan/times.h"

@@ -221,7 +221,8 @@ static void run_reaches_its_share_and_no_shorter_one_does(void **state)
     assert_int_equal(slc_fit_run_bytes(2, &free_of_latency, 0, 0.95), 0);
 }
 
-/* Under the model itself: while both run compute advances at 1 - kappa / sigma, communication at 1 / sigma. */
+/* The figures must be found again in times made by the model itself: while both run, compute advances at 1 - kappa /
+ * sigma and communication at 1 / sigma of its speed. */
 static void overlap_is_what_the_model_says(void **state)
 {
     (void)state;

@@ -11,7 +11,7 @@
 
 enum { PASSES = 2 };
 
-/* Items of a lane, by their place in it, counted on over the passes. */
+/* A lane's items in their order. `begun` and `ended` count items, and go on counting from pass to pass. */
 typedef struct {
     uint32_t *items; /* of one pass */
     uint32_t count, begun, ended;
