@@ -1,4 +1,4 @@
-/* Tokens of a text, made once. A file is cut into pieces where the tokenizer says that the tokens are those of the
+/* Makes the tokens of a text, once. A file is cut into pieces where the tokenizer says that the tokens are those of the
  * uncut file. */
 #include "lib/data/text.h"
 

@@ -1,5 +1,5 @@
-/* Files as one row of tokens. Windows are read with pread and not mapped, so that the resident set stays what training
- * needs. */
+/* Reads files as one row of tokens. Windows are read with pread and not mapped, so that the resident set stays what
+ * training needs. */
 #include "lib/data/text.h"
 
 #include "lib/base/array.h"

@@ -1,5 +1,5 @@
-/* Is a file the text that it seems to be? Nobody should train on the bytes of a dataset, of tokens, or of another
- * encoding without a word. */
+/* Checks that a file is the text that it seems to be, so that nobody trains on the bytes of a dataset, of tokens, or of
+ * another encoding without a warning. */
 #pragma once
 
 #include "lib/base/file/file.h"

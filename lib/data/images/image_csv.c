@@ -162,7 +162,7 @@ static sluice_status look_at_column(const slc_images *images, const uint8_t *sam
     return SLUICE_OK;
 }
 
-/* A few values, none of which nearly all rows have. */
+/* True if the column looks like classes: it has a few values, none of which nearly all rows have. */
 static bool may_be_classes(const column *first)
 {
     return first->distinct >= 2 && first->share <= .9 && (first->most < 2 * first->distinct || first->distinct <= 32);
@@ -179,7 +179,8 @@ static bool looks_like_pixels(const column *last, const column *first, uint32_t 
            (10 * first->most <= 9 * most && (last->share > .9 || 10 * last->most >= 9 * most));
 }
 
-/* Nobody has said which column holds the classes, and the last one was taken. */
+/* Refuses the file if the first column looks more like classes than the last one, which was taken for them because
+ * nothing says which it is. */
 static sluice_status doubt_last_column(const table *t, const slc_images *images)
 {
     column first = {0}, last = {0};

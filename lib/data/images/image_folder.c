@@ -1,5 +1,5 @@
-/* Folders of classes with one image in each file. The beginning of every file is read at once, so that what is no image
- * is passed over before training. images_test.c covers this file. */
+/* Reads folders of classes with one image in each file. The beginning of every file is read at once, so that what is no
+ * image is passed over before training. images_test.c covers this file. */
 #include "lib/data/folder_entries.h"
 #include "lib/data/images/images_parts.h"
 #include "lib/data/images/picture.h"

@@ -1,4 +1,5 @@
-/* The labels of a set while it is opened, whatever form it has. images_test.c covers this file. */
+/* Collects the labels of a set of images while it is opened, in every form that it may have. images_test.c covers this
+ * file. */
 #include "lib/base/status.h"
 #include "lib/data/images/images_parts.h"
 
