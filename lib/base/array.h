@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Makes `array` hold one element more than `count`; it is NULL at first, and grows by this alone. false: there is no
- * memory, and the array is as it was. */
+/* Makes room in `array` for one element more than `count`. The array is NULL at first, and nothing else makes it grow.
+ * Returns false if there is no memory; the array is then as it was. */
 #define SLC_ROOM_FOR_ONE(array, count) slc_array_grow(&(array), (count), sizeof *(array))
 
 static inline bool slc_array_grow(void *array, size_t count, size_t element_bytes)

@@ -96,8 +96,8 @@ sluice_status slc_settings_check(const slc_settings *table)
 
 /* ---- Variables that no row describes ---- */
 
-/* These are no settings and no mistakes: build systems and module files of clusters say by them where the library lies.
- */
+/* True for variables that are neither settings nor mistakes: build systems and module files of clusters set them to say
+ * where the library lies. */
 static bool says_where_it_lies(const char *name, size_t length)
 {
     static const char *const places[] = {"ROOT", "DIR", "HOME", "PREFIX", "BASE", "BIN", "LIB", "INC", "INCLUDE"};

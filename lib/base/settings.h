@@ -40,7 +40,7 @@ sluice_status slc_setting_count(const slc_settings *table, const char *name, uns
 sluice_status slc_settings_check(const slc_settings *table);
 
 /* Warns, once in a process, about each variable that begins with SLUICE_ but is in no table, and names the nearest one
- * that is. SLUICE_ROOT, SLUICE_DIR and their like are none of them: they say where the library lies. */
+ * that is. SLUICE_ROOT, SLUICE_DIR and their like cause no warning: they say where the library lies. */
 void slc_settings_warn_unknown(const slc_settings *const *tables, size_t count);
 
 /* Prints the tables as a page of Markdown. Rows whose doc begins with "tests: " come last, under a heading of their

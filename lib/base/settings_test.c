@@ -57,7 +57,7 @@ static void wrong_values_name_the_variable(void **state)
     assert_int_equal(slc_setting_count(&table, "SLUICE_PUMP_DEPTH", &depth), SLUICE_ERR_ARGUMENT);
 }
 
-/* People set these for CMake, and module files of clusters do. */
+/* People set these variables for CMake, and so do module files of clusters. */
 static const char *const where_it_lies[] = {"SLUICE_ROOT", "SLUICE_DIR", "SLUICE_HOME", "SLUICE_PREFIX", "SLUICE_BASE",
                                             "SLUICE_BIN",  "SLUICE_LIB", "SLUICE_INC",  "SLUICE_INCLUDE"};
 

@@ -2,7 +2,8 @@
  * fails on the GPU is reported by the next call of any thread, and by all after it, as CUDA does.
  *
  * CUDA's current GPU belongs to a thread of the host, which a program may change, so every call that needs it makes
- * ours the current one first. CUDA compares, and does nothing if it is already. streams_test.c covers this file. */
+ * ours the current one first. CUDA compares them, and does nothing if ours is the current one already. streams_test.c
+ * covers this file. */
 #include "lib/device/cuda.h"
 
 #include "lib/base/status.h"
@@ -33,8 +34,8 @@ typedef struct {
     cudaEvent_t event;
 } gpu_event;
 
-/* The grids that this thread launched and that slc_cuda_launched has not told yet; the first of more than there is room
- * for are told. */
+/* The grids that this thread launched and slc_cuda_launched has not reported yet. If there are more than fit here, only
+ * the first ones are reported. */
 enum { MOST_GRIDS = 8 };
 static _Thread_local slc_cuda_grid grids[MOST_GRIDS];
 static _Thread_local uint32_t grid_count;
@@ -337,8 +338,8 @@ static sluice_status cuda_copy(sluice_stream *stream, void *dst, const void *src
     return status ? status : slc_cuda_launched(stream, "copy");
 }
 
-/* Moves by less than MOVE_BYTES go through memory aside, so that there are few copies however small the step is. It is
- * the host's, because the device's belongs to the budget. */
+/* Moves by less than MOVE_BYTES go through a buffer aside, so that there are few copies however small the distance is.
+ * The buffer is the host's memory, because the device's belongs to the budget. */
 static sluice_status move_piece(sluice_stream *stream, unsigned char *dst, const unsigned char *src, size_t bytes,
                                 bool aside)
 {
@@ -405,7 +406,7 @@ static sluice_status cuda_event_record(sluice_stream *stream, slc_event *event)
     return slc_cuda_status(cudaEventRecord(e->event, slc_cuda_stream(stream)), "recording an event");
 }
 
-/* After an error it is not done: whoever then waits for it hears of the error. */
+/* An event is not done after an error: the call that then waits for it returns the error. */
 static bool cuda_event_done(const slc_event *event)
 {
     cudaError_t error = cudaEventQuery(((const gpu_event *)event->handle)->event);

@@ -32,8 +32,8 @@ const char *slc_device_describe(const char *name);
 /* Errors: SYSTEM. */
 sluice_status slc_device_get_facts(slc_device *device, slc_device_facts *out);
 
-/* Has `told` called for whatever is queued on the device's streams from now on, by the thread that queues it, right
- * behind that; told NULL ends it. No other thread may use the device during this call. On the host it does nothing. */
+/* From now on the device calls `told` for everything that is queued on its streams, in the thread that queues it, right
+ * afterwards. told NULL ends this. No other thread may use the device during this call. On the host it does nothing. */
 void slc_device_watch_launches(slc_device *device, slc_launch_watch *told, void *context);
 
 /* Creates a segment of at least `bytes`; slc_segment_destroy ends it. Errors: ARGUMENT (too large), MEMORY, SYSTEM. */
@@ -71,8 +71,8 @@ sluice_status slc_stream_synchronize(sluice_stream *stream);
  * on the host. */
 void *slc_stream_native(const sluice_stream *stream);
 
-/* All run in stream order. Pointers may be of this device or of the host; if the device is a GPU, memory of the host
- * is pinned. The ends of a copy do not overlap, those of a move may. */
+/* These three run in stream order. Pointers may be of this device or of the host; if the device is a GPU, memory of the
+ * host is pinned. The ends of a copy do not overlap, those of a move may. */
 sluice_status slc_copy(sluice_stream *stream, void *dst, const void *src, size_t bytes);
 sluice_status slc_move_bytes(sluice_stream *stream, void *dst, const void *src, size_t bytes);
 sluice_status slc_fill_zero(sluice_stream *stream, void *dst, size_t bytes);

@@ -156,7 +156,7 @@ int __wrap_madvise(void *base, size_t bytes, int advice)
     return -1;
 }
 
-/* Touching pages that there is no memory for would end the process. */
+/* To populate more than there is memory for must return an error; touching such pages would end the process. */
 static void lack_of_memory_is_an_error(void **state)
 {
     (void)state;

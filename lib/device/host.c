@@ -56,7 +56,7 @@ static size_t whole_pages(size_t bytes)
     return bytes > SIZE_MAX - page ? 0 : (bytes + page - 1) / page * page;
 }
 
-/* `own`: this process made it. */
+/* `own`: this process made the segment. */
 static sluice_status map_descriptor(slc_device *device, int fd, size_t bytes, bool own, slc_segment *out)
 {
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -94,7 +94,7 @@ static sluice_status host_segment_create(slc_device *device, size_t bytes, slc_s
     sluice_status status = SLUICE_OK;
     if (ftruncate(fd, (off_t)rounded))
         status = slc_error(SLUICE_ERR_MEMORY, "segment of %zu bytes: %s", rounded, strerror(errno));
-    /* A peer that maps it may rely on its size, because it can neither shrink nor grow. */
+    /* A peer that maps the segment may rely on its size, because a sealed segment can neither shrink nor grow. */
     else if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
         status = slc_error(SLUICE_ERR_SYSTEM, "sealing a segment: %s", strerror(errno));
     else

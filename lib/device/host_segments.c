@@ -30,7 +30,7 @@ static void in_parent(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* The addresses stay taken: whoever destroys the segment in the child unmaps them. */
+/* Runs in a forked child. The addresses stay taken until the child destroys the segment, which unmaps them. */
 static void in_child(void)
 {
     for (entry *e = entries; e; e = e->next) {

@@ -195,7 +195,8 @@ static int32_t whole_token(const slc_vocabulary *vocabulary, slc_bpe_work *work,
 
 enum { KNOWN_BYTES = 31, KNOWN_TOKENS = 8, KNOWN_WORDS = 1 << 14 };
 
-/* Each word has one place, and a later one takes it. */
+/* A word that was encoded, and its tokens. The table has one place where a word can be, and a later word of the same
+ * place replaces it. */
 typedef struct slc_bpe_known {
     unsigned char bytes; /* 0: nothing is here */
     char word[KNOWN_BYTES];

@@ -22,8 +22,8 @@ static void allow(slc_cuts *cuts, uint8_t kinds)
 
 /* ---- Added tokens ---- */
 
-/* No cut after this character of an added token; before the text was normalised it may have been another one, or one of
- * the other case. */
+/* Forbids cuts after this character of an added token. If the text is normalised first, it may have had another
+ * character there before, or this letter in the other case. */
 static void forbid(slc_cuts *cuts, unsigned char before, bool normalized)
 {
     if (before < 128) cuts->after[before] = 0;

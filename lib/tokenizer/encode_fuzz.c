@@ -38,7 +38,8 @@ static slc_tokenizer *open_json(const char *json)
     return tokenizer;
 }
 
-/* By the two tokens: one more than the rank of their merge, 0 if there is none; and by the rank, the token. */
+/* ranks[a][b]: one more than the rank of the merge of tokens a and b, 0 if there is none. merged[r]: the token that the
+ * merge of rank r makes. */
 static size_t ranks[256 + MERGES][256 + MERGES];
 static int32_t merged[MERGES];
 

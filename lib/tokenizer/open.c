@@ -15,7 +15,8 @@
 
 /* ---- Opening ---- */
 
-/* The tables by number. Added tokens go before those of the model, whose texts they have. */
+/* Makes the tables by token number. An added token takes the place of the model's token of the same number, which has
+ * the same text. */
 static sluice_status index_tokens(const char *path, slc_tokenizer *out)
 {
     int32_t last = 0;

@@ -56,7 +56,7 @@ typedef struct {
     size_t count, room;
 } slc_token_list;
 
-/* Error: MEMORY; then the list is as it was. */
+/* Appends `count` tokens to the list. Error: MEMORY; then the list is as it was. */
 sluice_status slc_token_list_append(slc_token_list *list, const int32_t *tokens, size_t count);
 
 /* Appends the tokens of `bytes` bytes of UTF-8 text (which may contain 0) to the list, as Hugging Face's

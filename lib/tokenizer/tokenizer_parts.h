@@ -46,7 +46,7 @@ struct slc_tokenizer {
     char *decode_prefix; /* WordPiece: leads a token that continues a word */
     bool decode_cleanup;
 
-    /* These are by number, of all tokens. */
+    /* The arrays below have an element for each token number. */
     const char **texts; /* as the file has them; NULL: no token */
     const char **told;  /* as they are decoded: an added token that is normalized is its normalised text */
     bool *special;

@@ -7,6 +7,6 @@
  * no folder, or may not be made), MEMORY. */
 sluice_status slc_make_folder(const char *path);
 
-/* Makes the folder as slc_make_folder does, and finds out whether files can be made in it, which takes hours to learn
- * otherwise. */
+/* Makes the folder as slc_make_folder does, and finds out whether files can be made in it: else a run would learn it
+ * only after hours, when it writes there. */
 sluice_status slc_make_writable_folder(const char *path);

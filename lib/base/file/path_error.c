@@ -1,4 +1,4 @@
-/* One list of the errnos that blame a path. */
+/* Keeps the one list of the errnos for which a path is to blame. */
 #include "lib/base/file/path_error.h"
 
 #include "lib/base/status.h"

@@ -38,7 +38,7 @@ static uint64_t find_number(const char *root, const char *path, const char *key)
 
 /* ---- Control groups ---- */
 
-/* A word of the list "rw,memory,cpu". */
+/* True if the word is in the list, as "memory" is in "rw,memory,cpu". */
 static bool in_list(const char *list, const char *word)
 {
     const size_t length = strlen(word);
@@ -104,8 +104,8 @@ static void look_at_group(const char *root, const char *folder, bool second, slc
     out->cgroup_bytes = limit;
 }
 
-/* Goes from the process's group up to the top. In a container its path may be that of the host, if it is not seen:
- * then the top is the container's. */
+/* Looks at the process's group and at all groups above it. In a container the group's path may be the host's, which is
+ * not seen there: then only the top of the mount is looked at, which is the container's own group. */
 static void look_at_groups(const char *root, const hierarchy *h, slc_host_memory *out)
 {
     char folder[2 * PATH_MAX];

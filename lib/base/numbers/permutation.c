@@ -1,4 +1,4 @@
-/* Four rounds, each of a block of the counter-based generator. */
+/* A permutation takes four rounds, each of which uses a block of the counter-based generator. */
 #include "lib/base/numbers/permutation.h"
 
 #include "lib/base/numbers/random.h"

@@ -1,4 +1,4 @@
-/* Drawn orders that need no memory. Any thread. */
+/* Random orders that need no memory. Any thread. */
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* Items of lists, with commas inside them too. */
+/* A list must be cut into its items, also if an item has a comma in it. */
 #include "lib/base/text/list_item.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Levenshtein's distance with one row of the table. */
+/* Computes Levenshtein's distance, and keeps only one row of its table. */
 #include "lib/base/text/nearest.h"
 
 #include <stdbool.h>

@@ -40,7 +40,8 @@ static const unit time_units[] = {
 };
 static const unit percent_units[] = {{"%", 0.01}, {NULL, 0}};
 
-/* A minus belongs to an exponent, as in 1e-3, or the number is none of ours; strtod also reads hexadecimal ones. */
+/* True if the text has no minus but in an exponent, as in 1e-3, and no hexadecimal number, which strtod would read too.
+ */
 static bool is_plain(const char *text)
 {
     for (const char *c = text; *c; c++)
@@ -87,7 +88,7 @@ sluice_status slc_parse_budget(const char *text, uint64_t *bytes, double *fracti
                      text);
 }
 
-/* A number alone is refused: one reader takes it for bits, another one for bytes. */
+/* True if a unit follows the number. A number alone is refused: one reader takes it for bits, another one for bytes. */
 static bool ends_with_unit(const char *text)
 {
     return *text && isalpha((unsigned char)text[strlen(text) - 1]);

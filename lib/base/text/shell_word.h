@@ -5,6 +5,6 @@ typedef struct {
     char text[5000];
 } slc_shell_word;
 
-/* The text itself if no shell would see anything in it but letters, else in single quotes. Cut if it is longer
- * than any path. */
+/* Returns the text as it is if every character is a plain one for a shell, else in single quotes. It is cut if it is
+ * longer than any path. */
 slc_shell_word slc_shell_word_of(const char *text);

@@ -7,6 +7,6 @@ typedef struct {
     char text[24];
 } slc_size_text;
 
-/* "157.6 MiB": a digit after the point and the largest unit of 1024s that leaves at least 1; below 1 KiB whole bytes.
- */
+/* Returns a size such as "157.6 MiB": with one digit after the point, in the largest unit of 1024s that leaves at least
+ * 1; whole bytes below 1 KiB. */
 slc_size_text slc_size_of(uint64_t bytes);

@@ -1,4 +1,4 @@
-/* A text is what all of its pieces are, or the beginning of that. */
+/* A text must hold all of its pieces, or as much from the beginning as there is room for. */
 #include "lib/base/text/text_line.h"
 
 #include <setjmp.h>

@@ -9,7 +9,8 @@
 
 sluice_status slc_read_token_model(const char *path, const json_t *model, slc_tokenizer *out);
 sluice_status slc_read_normalizer(const char *path, const json_t *normalizer, slc_tokenizer *out);
-/* After the model, whose kind decides which words it can take. */
+/* Reads the pre-tokenizer. Called after the model was read, because the kind of the model decides which words it can
+ * take. */
 sluice_status slc_read_pre_tokenizer(const char *path, const json_t *pre_tokenizer, slc_tokenizer *out);
 sluice_status slc_read_post_processor(const char *path, const json_t *post_processor, slc_tokenizer *out);
 sluice_status slc_read_decoder(const char *path, const json_t *decoder, slc_tokenizer *out);
