@@ -196,8 +196,8 @@ sluice_status slc_compress_apply_many(sluice_stream *stream, uint32_t count, con
  * (1 - beta1) (gradient_factor * gradient). */
 sluice_status slc_frozen_update(sluice_stream *stream, const slc_adamw_settings *settings, sluice_dtype gradient_dtype,
                                 const void *gradient, const slc_frozen_range *range);
-/* Does so on many ranges, gradients[i] being those of ranges[i], on a GPU by one launch for many. All gradients have
- * one type, and so have all momenta. */
+/* Does what slc_frozen_update does on many ranges, gradients[i] being those of ranges[i], on a GPU by one launch for
+ * many. All gradients have one type, and so have all momenta. */
 sluice_status slc_frozen_update_many(sluice_stream *stream, const slc_adamw_settings *settings, uint32_t count,
                                      sluice_dtype gradient_dtype, const void *const *gradients,
                                      const slc_frozen_range *ranges);

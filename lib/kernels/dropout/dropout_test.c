@@ -78,8 +78,8 @@ static void splits_do_not_matter(void **state)
     slc_stream_destroy(&stream);
 }
 
-/* Both must be within five standard deviations: the number of elements kept, and the number of pairs, at several
- * distances and under two seeds, that are both kept. */
+/* Two counts must be within five standard deviations of what the probability says: the elements that are kept, and the
+ * pairs of elements, at several distances and under two seeds, of which both are kept. */
 static void keeps_its_share(void **state)
 {
     (void)state;

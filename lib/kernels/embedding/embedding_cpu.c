@@ -85,7 +85,8 @@ LANES_INLINE uint64_t row_at(const row_list *rows, uint64_t i)
     return rows->order ? rows->order[i] : rows->first + i * rows->stride;
 }
 
-/* to = from + x, each from its element 0 but for x; the row at next_at is the next one to be read. */
+/* The row `to` becomes the sum of the rows `from` and `x`; of x, the row begins at element x_at. The row at next_at is
+ * read next. */
 typedef struct {
     const void *from, *x;
     uint64_t x_at, next_at;

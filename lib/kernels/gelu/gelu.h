@@ -29,7 +29,7 @@ void slc_gelu_backward_ref(slc_gelu_kind kind, uint64_t count, const double *x, 
 void slc_tanh_forward_ref(uint64_t count, const double *x, double *y);
 void slc_tanh_backward_ref(uint64_t count, const double *y, const double *dy, double *dx);
 
-/* The one kernel behind all of them. */
+/* One kernel computes all functions of this header; this says which of them. */
 typedef enum {
     SLC_GELU_TANH_FORWARD,
     SLC_GELU_TANH_BACKWARD,

@@ -38,10 +38,10 @@ static void backward(sluice_stream *stream, int function, sluice_dtype dtype, ui
                      SLUICE_OK);
 }
 
-/* If most inputs lie close to where a function of ranges around 0 is nearly 0, as GELU's derivative at -0.75, rounding
- * is as large as that of `given` and not as that of `results`; of few inputs a single one decides. In ranges of far
- * negative numbers all results are tiny, so the bar is a relative one there, and wider, since exponents of up to 80 are
- * rounded. */
+/* Returns the relative error that is allowed. In ranges around 0 most inputs may lie where the function is nearly 0, as
+ * GELU's derivative is at -0.75: then the rounding of `given`, and not that of `results`, decides how large errors are.
+ * If there are few inputs, a single one decides, so more is allowed. In ranges of far negative numbers all results are
+ * tiny, so the bar is a relative one there, and wider, since exponents of up to 80 are rounded. */
 static double bar_of(inputs in, const double *results, const double *given)
 {
     double small = 0, large = 0;

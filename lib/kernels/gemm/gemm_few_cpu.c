@@ -52,8 +52,8 @@ LANES_INLINE void add_step(sluice_dtype dtype, const slc_gemm_few_args *x, const
                 part[half], lanes_load(a + (uint64_t)r * x->lda + k + (uint64_t)half * LANES), sums[r][strand][half]);
 }
 
-/* `rows` rows of A from `row`, which is a constant wherever this is inlined, by one row of B. Strands of sums that do
- * not wait for each other take turns, and stay in registers. */
+/* Multiplies `rows` rows of A, from number `row` on, by one row of B; `rows` is a constant wherever this is inlined.
+ * Several strands of sums, which do not wait for each other, take turns and stay in registers. */
 LANES_INLINE void dots(sluice_dtype dtype, const slc_gemm_few_args *x, const int rows, uint64_t row, uint64_t column)
 {
     const slc_gemm_shape *s = x->shape;

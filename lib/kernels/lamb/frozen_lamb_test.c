@@ -63,7 +63,7 @@ static void work_out(parameter *p, const double *received)
         p->value[i] -= settings.adam.learning_rate * coefficient * p->update[i];
 }
 
-/* In memory that a GPU reads in place, as `coefficient` is here. */
+/* The numbers that the kernels sum up and read. They lie in memory that a GPU reads in place. */
 typedef struct {
     int64_t move[SLC_NORM_BINS], update[SLC_NORM_BINS], ratio;
     double coefficient;

@@ -35,8 +35,8 @@ double slc_lamb_trust(double value_norm, double update_norm, const slc_lamb_boun
 sluice_status slc_lamb_apply(sluice_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
                              const slc_adamw_range *ranges, const double *trust);
 
-/* Does so with the ratio that slc_lamb_trust gives for ||w|| and ||u|| in norms[i], or with 1 if norms[i] is NULL.
- * Norms lie in memory of the stream's device and are read when the kernel runs. */
+/* Does what slc_lamb_apply does, with the ratio that slc_lamb_trust gives for ||w|| and ||u|| in norms[i], or with 1 if
+ * norms[i] is NULL. Norms lie in memory of the stream's device and are read when the kernel runs. */
 sluice_status slc_lamb_apply_measured(sluice_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
                                       const slc_adamw_range *ranges, const double *const *norms,
                                       const slc_lamb_bounds *bounds);

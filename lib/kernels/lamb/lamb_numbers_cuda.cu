@@ -9,7 +9,8 @@ struct numbers_batch {
     slc_lamb_parameter parameters[GPU_LANES];
 };
 
-/* A thread copies what it needs: an address into the arguments would copy all of them. */
+/* Each thread copies what it needs of the arguments: to take an address of them would make the compiler copy all of
+ * them. */
 static __global__ void __launch_bounds__(GPU_LANES) average(numbers_batch batch)
 {
     if (threadIdx.x >= batch.count) return;

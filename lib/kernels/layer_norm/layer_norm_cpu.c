@@ -109,7 +109,7 @@ LANES_INLINE void row_normalise(sluice_dtype in, sluice_dtype dtype, const forwa
 #undef STEP
 }
 
-/* `in`: the type that the later passes read, from `row` or from memory. */
+/* Normalises row number `index`. `in`: the type that the later passes read, from `row` or from memory. */
 LANES_INLINE void forward_row(sluice_dtype in, sluice_dtype dtype, const forward_args *args, uint64_t index, float *row)
 {
     const slc_layer_norm_forward_args *a = &args->a;
