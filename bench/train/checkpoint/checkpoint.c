@@ -409,7 +409,8 @@ sluice_status slc_training_resume(const slc_training_identity *run, sluice_runti
     void *extra = NULL;
     size_t bytes = 0;
     *out = (slc_training_position){0};
-    /* Comes before the weights: that a parameter has another size says less than the name of another model. */
+    /* This is compared before the weights are loaded: the name of another model says more to the user than a parameter
+     * of another size. */
     sluice_status status = slc_error_context(sluice_checkpoint_extra(run->options->resume, &extra, &bytes), "--resume");
     status = agree_on_reading(run, status);
     if (!status) status = read_position(run, extra, bytes, out);

@@ -13,7 +13,8 @@ static bool is_folder(const char *path, const char *name, char out[PATH_MAX])
     return !stat(out, &info) && S_ISDIR(info.st_mode);
 }
 
-/* A folder of classes may have one of trains: then there are images in it, and no folders. */
+/* True if the folder has folders in it. A class may be called "train", too: such a folder has images in it, and no
+ * folders. */
 static bool has_folders(const char *path)
 {
     DIR *folder = opendir(path);

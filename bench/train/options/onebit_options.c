@@ -159,7 +159,7 @@ void slc_training_onebit(const slc_training_options *o, sluice_onebit *out)
     out->freeze_step = out->var_freeze_step = slc_training_freeze_step(o);
     if (o->freeze_change > 0) out->freeze_change = o->freeze_change;
     out->compat = o->onebit_compat;
-    /* The authors' 16 refreshes are the first of a hundred thousand steps; a short run is spoilt by them. */
+    /* The authors' 16 refreshes are meant for a run of a hundred thousand steps; they would spoil a short run. */
     uint64_t refreshes = variance_steps(o);
     if (refreshes > out->var_freeze_step) refreshes = out->var_freeze_step;
     if (!out->compat && refreshes > out->var_update_scaler) out->var_update_scaler = refreshes;

@@ -225,7 +225,7 @@ static void long_records_can_be_left_out(void **state)
 static void pairs_have_types_and_classes(void **state)
 {
     (void)state;
-    /* Letters are tokens of their own in this vocabulary: a is some number, and so is b. */
+    /* Letters are tokens of their own in this vocabulary: a has some number, and so has b. */
     const wanted w = {
         .family = "bert",
         .head = "classes",
