@@ -98,8 +98,8 @@ error_line() { # NAME: the line of a log that says best why the command failed
 
 # ---- Where the programs are ----
 
-# Both set sluice, lab, data, example, digits, the shim, the folder of programs that use NCCL, the list of tests, and
-# $start, which starts a program with its libraries.
+# pack_at and build_at both set sluice, lab, data, example, digits, the shim, the folder of programs that use NCCL, the
+# list of tests, and $start, which starts a program with its libraries.
 start=$work/start
 start_with() { # WORD...: what stands before the program
     printf '#!/usr/bin/env bash\nexec %s "$@"\n' "$(printf '%q ' "$@")" >"$start"
@@ -490,7 +490,8 @@ run_nccl() {
 
 # ---- Several ranks of one training ----
 
-# Ranks load the NCCL of SLUICE_COMM_NCCL, or that of the machine.
+# Prints why several ranks cannot train here. They need an NCCL: the one that SLUICE_COMM_NCCL names, or that of the
+# machine.
 several_missing() { # why several ranks cannot train here; nothing where they can
     if [[ $device != 'device: '* ]]; then
         echo 'there is no GPU'

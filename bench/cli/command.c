@@ -29,8 +29,9 @@ static void print_help(FILE *out, const slc_tool *program)
     fputs("Documents are in docs/, where errors.md has the table of exit codes.\n", out);
 }
 
-/* If standard output was closed, the next file to be opened would get its number and all that is printed. With this,
- * writing fails instead, which is an error at the end. */
+/* Opens those standard files that are closed, for reading only. If standard output was closed, the next file to be
+ * opened would else get its number, and with that all that is printed. Now writing to it fails instead, which is an
+ * error at the end. */
 static void open_standard_files(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

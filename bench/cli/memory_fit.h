@@ -12,6 +12,7 @@ typedef struct {
     uint32_t ranks;        /* that take as much on this host, this one included */
 } slc_memory_need;
 
-/* Ask before any of it is taken. `what` names what was asked for, as "-e", and begins the error. Errors: ARGUMENT (the
- * host or a control group has less left for all its ranks, or RLIMIT_AS leaves this process fewer addresses). */
+/* Checks that the memory fits; call it before any of it is taken. `what` names the option, as "-e", and begins the
+ * error. Errors: ARGUMENT (the host or a control group has less left for all its ranks, or RLIMIT_AS leaves this
+ * process fewer addresses). */
 sluice_status slc_memory_fit(const slc_host_memory *memory, const slc_memory_need *need, const char *what);

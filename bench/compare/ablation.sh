@@ -24,8 +24,8 @@ bench=("$sluice" bench -n 2 --size "${SIZE:-mini}" --batch 4 --context 64 --step
 out=${OUT:-bench/results/ablation.json}
 export PYTHONDONTWRITEBYTECODE=1
 
-# FOLDER OPTION...: a sweep. Arms that fit no budget are part of the answer, so that exit code 2 with results is none of
-# ours.
+# sweep FOLDER OPTION...: runs a sweep into the folder. Arms that fit no budget are part of the answer, so exit code 2
+# is no failure if there are results.
 sweep() {
     local folder=$work/$1 code=0
     seen=$((seen + 1))

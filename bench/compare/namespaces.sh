@@ -146,7 +146,8 @@ make_network() {
 
 # ---- The ranks ----
 
-# In the place of `sluice run`'s environment that of one rank a host; then into the namespace.
+# Each rank gets the environment of a rank that is alone on its host, in the place of that of `sluice run`, and then
+# enters its namespace.
 # shellcheck disable=SC2016 # variables are those of the ranks
 enter='
 output=$1 only=$2

@@ -20,7 +20,7 @@ typedef struct {
 /* Measures products of 512 x 512 matrices of this type and updates of 4 MiB on this machine, a tenth of a second each.
  * The link stays as it is. Errors: UNSUPPORTED (a build without oneDNN), MEMORY. */
 sluice_status slc_pace_measure(sluice_dtype dtype, uint32_t threads, slc_pace *pace);
-/* The first half of it alone: FLOP/s in products. Errors: as above. */
+/* Measures the first half of what slc_pace_measure does: FLOP/s in products. Errors: as above. */
 sluice_status slc_pace_measure_products(sluice_dtype dtype, uint32_t threads, double *flops);
 /* FLOPs of the matrix products in forward and backward of a micro-batch: three times those that slc_pace_set_times
  * counts for the forward. */

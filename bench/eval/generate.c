@@ -155,7 +155,7 @@ static FILE *text_file(const generation *g)
     return slc_is_standard_output(g->options->json) ? stderr : stdout;
 }
 
-/* Text that cannot be written is told when standard output is closed. */
+/* Writes a piece of the text. An error of writing is reported later, when standard output is closed. */
 static void show(const generation *g, slc_text_piece piece)
 {
     fwrite(piece.at, 1, piece.bytes, text_file(g));

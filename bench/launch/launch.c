@@ -283,7 +283,7 @@ static uint64_t later(double seconds)
     return slc_clock_ns() + (uint64_t)(seconds * 1e9);
 }
 
-/* An end that nobody knows has no code in `info`. */
+/* Notes how a rank ended. If nobody knows how, `info` has no code. */
 static void note_end(job *j, int rank, const siginfo_t *info)
 {
     const bool unknown = !info->si_code, killed = !unknown && info->si_code != CLD_EXITED;
@@ -307,7 +307,7 @@ static void reap_strangers(const job *j)
     }
 }
 
-/* A rank that has ended is looked at before it is reaped: until then no other group can get its number. */
+/* Reaps a rank that has ended. It is looked at first, because until it is reaped no other group can get its number. */
 static void reap_rank(job *j, int rank, bool only_killed)
 {
     const pid_t pid = j->ranks[rank].pid;

@@ -1,4 +1,4 @@
-/* The command line of `sluice perf`: nccl-tests' flags, and those of what nccl-tests has not. */
+/* The command line of `sluice perf`: nccl-tests' flags, and flags for what nccl-tests cannot do. */
 #pragma once
 
 #include "lib/comm/comm.h"

@@ -106,7 +106,8 @@ static sluice_status measure_all(perf_run *run)
     return status;
 }
 
-/* Standard output is done with: without this, what nobody read would be an error of the end. */
+/* Gives up standard output, which nobody reads any more: without this, the rows that nobody read would be an error at
+ * the end. */
 static void leave_table(const slc_perf_report *report)
 {
     if (report->table == stdout && !freopen("/dev/null", "w", stdout)) return;

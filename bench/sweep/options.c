@@ -287,7 +287,8 @@ uint64_t slc_bench_budget_auto(const char *text)
     return *end || count > SLC_BENCH_LIST_MAX / 2 ? 0 : count;
 }
 
-/* The combinations of all lists of a part but budgets, whose number is not known while they are "auto:N". */
+/* Counts the combinations of all lists of a part without the budgets, whose number is not known while they are
+ * "auto:N". */
 static uint64_t combinations(const slc_bench_options *o)
 {
     return o->strategies.count * o->schedules.count * o->optimizers.count * o->tied.count * o->precisions.count *

@@ -1,4 +1,4 @@
-/* A command's branch in the completion for bash: its options, and what can follow the word before the cursor.
+/* Prints a command's branch in the completion for bash: its options, and what can follow the word before the cursor.
  * help_text_test.c covers this file. */
 #include "bench/cli/help/forms.h"
 

@@ -111,7 +111,8 @@ static void other_forms_escape_what_they_must(void **state)
     free(text);
 }
 
-/* A row that is equal goes, one whose text or letter differs stays; so does a table that still has a row. */
+/* A row that the first command has too is left out; a row whose text or letter differs stays, and so does a table that
+ * still has a row. */
 static void an_option_of_the_first_command_is_told_once(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* A manual page, for man(7). help_text_test.c covers this file. */
+/* Prints the help as a manual page, for man(7). help_text_test.c covers this file. */
 #include "bench/cli/help/forms.h"
 
 #include <ctype.h>

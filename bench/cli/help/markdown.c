@@ -1,4 +1,4 @@
-/* A section of docs/command.md. help_text_test.c covers this file. */
+/* Prints the help as a section of docs/command.md. help_text_test.c covers this file. */
 #include "bench/cli/help/forms.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Help for a terminal: options in two columns, as wide as the terminal is; examples as they were written.
- * help_text_test.c covers this file. */
+/* Prints the help for a terminal: options in two columns, as wide as the terminal is, and examples as they were
+ * written. help_text_test.c covers this file. */
 #include "bench/cli/help/forms.h"
 #include "bench/cli/help/help.h"
 

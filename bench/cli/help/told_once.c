@@ -1,5 +1,5 @@
-/* A row is a whole line of text: equal lines are one option with one meaning, one value and one default.
- * help_text_test.c covers this file. */
+/* Compares the rows of options as whole lines of text: equal lines are one option with one meaning, one value and one
+ * default. help_text_test.c covers this file. */
 #include "bench/cli/help/told_once.h"
 
 #include <stdbool.h>

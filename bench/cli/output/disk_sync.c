@@ -71,7 +71,7 @@ static void *keep_syncing(void *argument)
     return NULL;
 }
 
-/* Signals are for the thread that waits for them. */
+/* Starts the thread with all signals blocked, because another thread waits for them. */
 static int start_thread(slc_disk_sync *s)
 {
     sigset_t all, before;

@@ -1,6 +1,6 @@
-/* Has the disk keep what grows: a thread syncs the files that were written to, within a time that its maker chooses, so
- * that neither a writer nor a long step waits for a disk, and a machine that loses its power loses no more than that
- * time. All calls come from one thread. */
+/* Makes sure that files that grow reach the disk: a thread syncs the files that were written to, within a time that its
+ * maker chooses, so that neither a writer nor a long step waits for a disk, and a machine that loses its power loses no
+ * more than that time. All calls come from one thread. */
 #pragma once
 
 #include <sluice/status.h>

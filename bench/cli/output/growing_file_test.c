@@ -69,8 +69,8 @@ static void limit_files_to(rlim_t bytes)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-/* The second piece fits by half, as on a disk that is full: it is lost as a whole, told once, and the next ones come
- * after the first. */
+/* Only half of the second piece fits, as on a disk that is full: the piece is lost as a whole, which is told once, and
+ * the next ones come after the first. */
 static void a_disk_that_is_full_for_a_while(void **state)
 {
     (void)state;

@@ -19,7 +19,7 @@ static size_t gathers_in_class(const slc_job_steps *steps, uint64_t elements)
     return count;
 }
 
-/* A gather for the backward comes before its reduction. */
+/* Takes the gather for the unit's backward if it comes before the unit's reduction, as such a gather must. */
 static void match_backward(slc_step_unit *unit, size_t gather, size_t *matched)
 {
     if (gather > unit->reduction) return;

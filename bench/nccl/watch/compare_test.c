@@ -310,7 +310,7 @@ static void missing_rank(void **state)
     scene_all_quiet(&s, 12);
     scene_expect(&s, SLC_NCCL_FOUND_MISSING, "ranks 0-1 and 3 wait for its creation; rank 2 is missing");
     scene_end(&s);
-    /* The rank is known by another communicator. */
+    /* The rank that is missing is known by another communicator. */
     scene_begin_with_three(&s);
     for (int i = 0; i < 4; i++) {
         if (i == 2) continue;
@@ -366,7 +366,7 @@ static void unfinished(void **state)
     s.rows[1][0].done = 1;
     scene_expect(&s, SLC_NCCL_FOUND_UNFINISHED,
                  ": every rank called all_reduce float32[64] sum, and the stream of rank 1 has not finished it");
-    /* NCCL has not said that it launched the second one, or only the third. */
+    /* NCCL has not said that it launched the second operation; then only the third is not launched. */
     s.rows[1][0].unlaunched = 2;
     scene_expect_nothing(&s);
     s.rows[1][0].unlaunched = 3;

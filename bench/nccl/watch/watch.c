@@ -171,7 +171,8 @@ static void pause_for(uint64_t ns)
     nanosleep(&time, NULL);
 }
 
-/* With `once`: files of another machine are taken as they are, and need no second look. */
+/* True if a process may still change its record, so that looking once is not enough. Files of another machine are taken
+ * as they are. */
 static bool may_change(const watch *w)
 {
     for (size_t i = 0; i < w->records->count; i++) {

@@ -23,14 +23,14 @@ static const json_t *row_at(const json_t *runs, size_t index)
     return json_array_get(runs, index);
 }
 
-/* Is it complete, and the first run of those that are alike under `keys`? Only the last run of all may be incomplete.
- */
+/* True if the run is complete, and the first of those that are alike under `keys`. Only the last run of all may be
+ * incomplete. */
 static bool is_first(const json_t *runs, size_t index, const char *const *keys)
 {
     return slc_bench_complete(row_at(runs, index)) && slc_bench_is_first(runs, index, keys);
 }
 
-/* Counts such runs before number `end`. */
+/* Counts the runs before number `end` for which is_first is true. */
 static size_t count_first(const json_t *runs, size_t end, const char *const *keys)
 {
     size_t count = 0;

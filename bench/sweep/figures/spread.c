@@ -72,7 +72,8 @@ static bool same_settings(const json_t *a, const json_t *b)
     return json_object_size(a) == json_object_size(b);
 }
 
-/* A plan says strategies, schedule and what a budget came to. */
+/* Two runs had the same plan if its checksum and their settings are equal. Strategy, schedule and budget need no look:
+ * the plan says what they came to. */
 bool slc_bench_same_plan(const json_t *a, const json_t *b)
 {
     static const char *const keys[] = {"plan_sha256", "throttle",    "optimizer", "tied", "world",

@@ -61,7 +61,8 @@ sluice_status slc_folder_lock(const char *folder)
     return SLUICE_OK;
 }
 
-/* Nobody has it open, and it was not written a moment ago: who writes a file closes it just before it gets its name. */
+/* True if nobody has the file open and it was not written a moment ago: a writer closes a file just before the file
+ * gets its name. */
 static bool is_left_over(int folder, const char *name)
 {
     struct stat info;

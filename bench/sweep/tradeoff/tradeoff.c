@@ -196,7 +196,7 @@ typedef struct {
     char folder[SLC_FOLDER_BYTES];
 } opened;
 
-/* t->document is the finished one, on the rank that leads, where *finished. */
+/* If *finished is set, the rank that leads has the finished document in t->document. */
 static sluice_status open_folder(trade *t, int ranks, bool *finished)
 {
     opened all = {0};
