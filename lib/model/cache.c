@@ -9,7 +9,8 @@ sluice_status slc_model_cache_reserve(sluice_model *m)
     return sluice_runtime_reserve(m->rt, "cache of keys and values", c->layers * m->cache.block_bytes);
 }
 
-/* The kernel writes what it later reads, so nothing is cleared, and memory is taken as the sequence grows. */
+/* Makes the cache's memory. The kernel writes all that it later reads, so nothing is cleared here, and the system gives
+ * memory only as the sequence grows. */
 sluice_status slc_model_cache_create(sluice_model *m)
 {
     if (!m->cache.room) return SLUICE_OK;

@@ -96,7 +96,7 @@ typedef struct {
     double loss;
 } evaluation;
 
-/* Logits that evaluation leaves out stay NaN. */
+/* Evaluates the golden inputs. Logits that evaluation leaves out stay NaN. */
 static evaluation evaluate(const golden *g, test_model *t)
 {
     uint64_t count;

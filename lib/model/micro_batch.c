@@ -133,7 +133,7 @@ static sluice_status check_inputs(const sluice_model *m, const sluice_batch *b)
     return status;
 }
 
-/* The kernel that reads the targets relies on it. */
+/* Refuses targets that are no class or token of the model; the kernel that reads them relies on this. */
 static sluice_status check_targets(const sluice_model *m, const sluice_batch *b)
 {
     const sluice_model_config *c = &m->config;
@@ -147,7 +147,7 @@ static sluice_status check_targets(const sluice_model *m, const sluice_batch *b)
     return SLUICE_OK;
 }
 
-/* The head scales by its inverse, and takes 0 for an evaluation. */
+/* Refuses a divisor by whose inverse the head cannot scale. 0 stays, which the head takes for an evaluation. */
 static sluice_status check_divisor(double divisor)
 {
     if (divisor == 0 || (divisor > 0 && isnormal((float)(1 / divisor)))) return SLUICE_OK;

@@ -444,7 +444,8 @@ sluice_status slc_model_lacks(const char *call, const char *what)
     return slc_error(SLUICE_ERR_ARGUMENT, "%s: no %s given", call, what);
 }
 
-/* A device that fails is noticed by any call; the runtime knows how far it had come. */
+/* Tells the runtime of a device that has failed, which any call may notice: only the runtime knows how far the device
+ * had come. */
 static sluice_status tell_runtime(sluice_model *m, sluice_status status)
 {
     const bool device_failed = status == SLUICE_ERR_SYSTEM && slc_device_runs_ahead(m->stream->device);

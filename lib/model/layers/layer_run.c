@@ -136,7 +136,7 @@ static sluice_status take_lifetimes(sluice_model *m, uint32_t number, sluice_dir
     return operations(&run);
 }
 
-/* The scratch of a pass is not a function of its size that grows, so every size is asked. */
+/* Asks for the scratch of a pass of every size, because a smaller pass may need more than a larger one. */
 static sluice_status take_passes(sluice_model *m, uint32_t number, slc_operations *forward)
 {
     sluice_status status = SLUICE_OK;

@@ -68,8 +68,8 @@ static uint64_t hash_config(const slc_config *config)
     return slc_fnv(SLC_FNV_START, numbers, sizeof numbers);
 }
 
-/* One path may lead to another file on each host: what has been read is compared, file by file, before anything is
- * changed. */
+/* Compares what all ranks have read, file by file, before anything is changed: one path may lead to another file on
+ * each host. */
 static sluice_status compare_files(const sluice_model *m, const char *path, const slc_config *config,
                                    const slc_weight_matches *found)
 {
@@ -90,7 +90,7 @@ static sluice_status compare_files(const sluice_model *m, const char *path, cons
     return status;
 }
 
-/* Ranks that have opened one and the same file need no fingerprints of it. */
+/* Finds out whether all ranks have opened one and the same file: then they need no fingerprints of it. */
 static sluice_status open_one_file(const sluice_model *m, const slc_tensors *tensors, bool *one)
 {
     sluice_world *world = sluice_runtime_world(m->rt);

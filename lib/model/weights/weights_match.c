@@ -177,7 +177,8 @@ static sluice_status match_copy(const matching *m, const slc_param_info *info, c
     return own_head(m, copy, of, how);
 }
 
-/* A model that answers with classes has no use for copies: they are of the head that it does not have. */
+/* Finds the tensors that are copies of a shared parameter. A model that answers with classes has no use for them: they
+ * belong to a head that it does not have. */
 static sluice_status match_copies(const matching *m, bool *passed, slc_weight_matches *out)
 {
     slc_param_info info;
