@@ -75,7 +75,7 @@ static sluice_status look_at_data(training *t)
     return o->save || o->resume ? slc_training_data_content(t->data, &t->identity.content) : SLUICE_OK;
 }
 
-/* Every rank reads the files by itself. */
+/* Checks that all ranks have the same data, because every rank reads the files by itself. */
 static sluice_status same_data_everywhere(training *t)
 {
     sluice_status status = sluice_world_same(t->world, "--data", t->identity.data);
@@ -86,7 +86,8 @@ static sluice_status same_data_everywhere(training *t)
     return status ? status : sluice_world_same(t->world, "--data", t->identity.content);
 }
 
-/* A long text takes a while; Ctrl-C ends it at once, since nothing has been trained yet. */
+/* Shows how far a text is made into tokens, which takes a while if it is long. Ctrl-C ends this at once, since nothing
+ * has been trained yet. */
 static sluice_status show_tokenising(uint64_t done, uint64_t bytes, void *context)
 {
     training *t = context;
@@ -96,7 +97,7 @@ static sluice_status show_tokenising(uint64_t done, uint64_t bytes, void *contex
     return SLUICE_OK;
 }
 
-/* The records of a large file take a while likewise. */
+/* Shows how far the records of a file are found, which takes a while too if the file is large. */
 static sluice_status show_indexing(uint64_t done, uint64_t bytes, void *context)
 {
     training *t = context;
@@ -115,7 +116,7 @@ static sluice_status open_data(training *t, sluice_model_config *model)
     return status;
 }
 
-/* With --epochs the data say how many steps there are. */
+/* Sets the number of steps if --epochs is given: it follows from the size of the data. */
 static void count_steps(training *t)
 {
     const slc_training_options *o = t->options;
@@ -145,7 +146,8 @@ static sluice_status list_new_parameters(training *t)
     return SLUICE_OK;
 }
 
-/* A part of the head that the file does not have keeps its first values. */
+/* Gives the model its first values, then loads the weights. A part of the head that the file does not have keeps its
+ * first values. */
 static sluice_status first_weights(training *t)
 {
     const slc_training_options *o = t->options;
@@ -160,7 +162,8 @@ static slc_training_samples_of samples_of(const training *t, const sluice_model_
     return (slc_training_samples_of){t->world, t->options, model, t->batch, t->length};
 }
 
-/* The budget is of the device's memory, and the data are the host's. */
+/* Reserves memory of the budget for the data if the host trains. A GPU's budget is of its own memory, and the data are
+ * in the host's. */
 static sluice_status reserve_data(const training *t, const sluice_model_config *model)
 {
     if (strcmp(t->options->device, "cpu")) return SLUICE_OK;
@@ -170,7 +173,7 @@ static sluice_status reserve_data(const training *t, const sluice_model_config *
     return status || !sample_bytes ? status : sluice_runtime_reserve(t->rt, "samples", sample_bytes);
 }
 
-/* The configuration lives with the model. */
+/* Opens the samples with the model's own configuration, which lives as long as the model. */
 static sluice_status open_samples(training *t)
 {
     const slc_training_samples_of samples = samples_of(t, sluice_model_get_config(t->model));
@@ -359,7 +362,7 @@ static void take_targets(training *t, double of_all_ranks)
     t->targets_each = of_all_ranks / (double)(t->ranks * t->options->micro_batches);
 }
 
-/* Later steps' counts travel with the loss of the step before. */
+/* Adds up the first step's targets over all ranks. Those of later steps travel with the loss of the step before. */
 static sluice_status agree_on_first_targets(training *t)
 {
     count_targets(t, 0);

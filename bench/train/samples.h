@@ -20,8 +20,8 @@ typedef struct {
  * ask for no samples. */
 uint64_t slc_training_samples_bytes(const slc_training_samples_of *of);
 
-/* Every rank opens its own. *out is NULL if the options ask for none. Errors: ARGUMENT (the prompt is empty, or as
- * long as a sequence; the tokens have no text), those of reading a tokenizer, MEMORY. */
+/* Opens the samples, which every rank does for itself. *out is NULL if the options ask for none. Errors: ARGUMENT (the
+ * prompt is empty, or as long as a sequence; the tokens have no text), those of reading a tokenizer, MEMORY. */
 sluice_status slc_training_samples_open(const slc_training_samples_of *of, slc_training_samples **out);
 void slc_training_samples_close(slc_training_samples *samples); /* NULL is allowed */
 

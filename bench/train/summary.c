@@ -67,7 +67,7 @@ static void free_steady(slc_training_steady *s)
 
 /* ---- The course ---- */
 
-/* Every second point goes; the first stays. */
+/* Drops every second point; the first stays. */
 static void thin_out(slc_training_course *course)
 {
     for (uint64_t i = 0; 2 * i < course->count; i++) course->points[i] = course->points[2 * i];

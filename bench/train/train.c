@@ -71,7 +71,7 @@ static sluice_status stepped(const slc_training_step *step, void *context)
     return SLUICE_OK;
 }
 
-/* The line of the step stays above it. */
+/* Prints a sample. The line of the step stays above it. */
 static sluice_status sampled(const slc_training_step *step, const char *text, void *context)
 {
     output *out = context;
@@ -94,8 +94,8 @@ static FILE *for_people(const slc_training_options *o)
     return stdout;
 }
 
-/* A reader that leaves before the summary stops no run, for results are files too. SIGPIPE, which stops it, is for the
- * progress line. */
+/* Blocks SIGPIPE, so that a reader that leaves before the summary does not stop the run, which also writes files. The
+ * signal stops the run only while the progress line is written. */
 static sigset_t hold_sigpipe(void)
 {
     sigset_t pipe, before;
@@ -160,7 +160,7 @@ static sluice_status begun(sluice_runtime *rt, const slc_training_result *so_far
     return slc_training_log_begin(out->log, so_far->steps_before, about_run(out, rt, so_far));
 }
 
-/* A full disk does not end the run, as with other results. */
+/* Writes a text to a file. As with other results, a full disk does not end the run. */
 static void keep_text(output *out, const char *path, const char *text)
 {
     if (path) slc_outcome_add(&out->outcome, slc_result_file_write_text(path, text));

@@ -30,7 +30,8 @@ typedef struct {
     sluice_model *trained;
 } conversion;
 
-/* Activations take next to nothing: nothing is computed. */
+/* Makes the model for one sequence of one token, or one image, so that activations take next to nothing: nothing is
+ * computed. */
 static sluice_status create(conversion *c)
 {
     sluice_config config;

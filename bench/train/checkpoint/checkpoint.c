@@ -40,7 +40,8 @@ static json_t *hash_json(uint64_t hash)
     return hash ? json_string(text) : json_null();
 }
 
-/* The paths of the data are there to be named to the user; nothing else depends on them. */
+/* Makes the settings that a checkpoint keeps of a run. The paths of the data are kept only to be named to the user;
+ * nothing depends on them. */
 static json_t *settings_of(const slc_training_identity *run)
 {
     slc_training_options o = *run->options;
@@ -227,7 +228,7 @@ static sluice_status parse_extra(const slc_training_options *o, const void *extr
     return SLUICE_OK;
 }
 
-/* Every rank has the same bytes, and so the same result. */
+/* Reads the position in the data from a checkpoint. Every rank has the same bytes, and so the same result. */
 static sluice_status read_position(const slc_training_identity *run, const void *extra, size_t bytes,
                                    slc_training_position *out)
 {
@@ -297,8 +298,8 @@ static sluice_status take_model(slc_training_options *o, const json_t *saved)
     return SLUICE_OK;
 }
 
-/* A run that began with weights, and with the default that such runs have, goes on with it also if they are not
- * named again. */
+/* Takes the saved run's learning rate if it is the default of runs that begin with weights, so that the run goes on
+ * with it although --weights is not given again. */
 static void take_rate(slc_training_options *o, const json_t *saved)
 {
     const bool usual = json_real_value(json_object_get(saved, "lr")) == SLC_TRAINING_FINE_TUNING_RATE;
@@ -473,7 +474,7 @@ static sluice_status make_shared_file(const slc_training_options *o, verdict *sa
     return SLUICE_OK;
 }
 
-/* All ranks must see the same folder, because each writes its own part. */
+/* Checks that all ranks see rank 0's file, and so the same folder, because each rank writes its own part there. */
 static sluice_status find_shared_file(const slc_training_identity *run, const verdict *said)
 {
     bool seen = access(said->file, F_OK) == 0;

@@ -166,7 +166,7 @@ static sluice_status take_names(const json_t *ids, const char ***out)
     return SLUICE_OK;
 }
 
-/* Nobody can say which answer is right for a folder that the weights do not name. */
+/* Refuses folders that the weights do not name: nobody could say which answer is right for their images. */
 static sluice_status refuse_folders(const char *weights, const slc_images *images, uint32_t classes,
                                     const char *const *names, uint32_t count)
 {

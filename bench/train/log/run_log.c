@@ -49,7 +49,7 @@ static sluice_status join(char out[PATH_MAX], const char *folder, const char *na
     return slc_error(SLUICE_ERR_ARGUMENT, "--log %s: the path is too long", folder);
 }
 
-/* A log's file with any content has steps. */
+/* True if the file of a log has any content: then it has steps. */
 static bool has_steps(const char *path)
 {
     struct stat info;
@@ -113,7 +113,7 @@ static sluice_status count_kept(const char *path, uint64_t last, uint64_t *kept)
     return SLUICE_OK;
 }
 
-/* Files with a name of their own; samples only if there are some. */
+/* True for the files of a log that have a name of their own; for that of samples only if there are some. */
 static bool is_wanted(const slc_training_options *o, int file)
 {
     return names[file] && (file != SAMPLES || o->sample_every);

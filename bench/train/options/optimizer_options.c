@@ -36,7 +36,7 @@ const slc_optimizer_setting *slc_training_optimizer_setting(size_t i)
     return NULL;
 }
 
-/* 1e-8, where printf writes 1e-08. */
+/* Writes a number as 1e-8, which printf would write as 1e-08. */
 static void write_number(double value, char text[32])
 {
     snprintf(text, 32, "%g", value);

@@ -59,7 +59,7 @@ enum { VISUAL_TOKENS = 8192, VISUAL_TOKENS_SMALL = 64 }; /* BEiT's, and enough f
 
 static slc_training_choices choices; /* made by make_tables */
 
-/* In the place of the settings of optimizers, whose rows are made from their table. */
+/* Marks the place where the settings of optimizers go, whose rows are made from the table of optimizers. */
 #define OPTIMIZER_SETTINGS offsetof(slc_training_options, optimizer_settings)
 
 static sluice_status add_paths(void *options, const slc_option *row, char *list);
@@ -423,7 +423,7 @@ const char *slc_training_option_keep(const char *text)
     return copy_list(text);
 }
 
-/* --data that follows on the command line replaces the file's. */
+/* Reads the options of a file. If --data follows on the command line, it replaces the file's. */
 static sluice_status take_config(void *options, const slc_option *row, char *path)
 {
     slc_training_options *o = options;
@@ -502,7 +502,8 @@ static sluice_status check_names(const slc_training_options *o)
     return SLUICE_OK;
 }
 
-/* The options may be checked twice: then the size is the path. */
+/* Refuses --model and --size beside weights that have others. The options may be checked twice; at the second time the
+ * size is the path of the weights. */
 static sluice_status check_weights(const slc_training_options *o, const char *family)
 {
     if (!o->weights) return SLUICE_OK;
@@ -537,7 +538,7 @@ static sluice_status check_samples(const slc_training_options *o, const sluice_m
     return SLUICE_OK;
 }
 
-/* A kept plan says itself what these options would. */
+/* Refuses the options whose place a kept plan takes. */
 static sluice_status check_plan(const slc_training_options *o)
 {
     static const char *const said[] = {"strategy", "schedule", "recompute", "lossy"};
@@ -557,7 +558,8 @@ static sluice_status check_plan(const slc_training_options *o)
     return SLUICE_OK;
 }
 
-/* The number of steps is known once the data are open, and what follows from it earlier must be given. */
+/* Checks the options beside --epochs. The number of steps is known only once the data are open, so options whose
+ * default follows from it must be given. */
 static sluice_status check_epochs(const slc_training_options *o)
 {
     if (!(o->epochs > 0)) return SLUICE_OK;

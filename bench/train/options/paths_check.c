@@ -1,4 +1,4 @@
-/* One look at each path. tests/command/output_test.sh covers this file. */
+/* Looks at each path once. tests/command/output_test.sh covers this file. */
 #include "bench/train/options/paths_check.h"
 
 #include "bench/cli/output/result_file.h"

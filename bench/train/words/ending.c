@@ -47,7 +47,8 @@ static void print_prediction(FILE *file, const sluice_prediction *p)
     fputc('\n', file);
 }
 
-/* After Ctrl-C, or when time is over. A save that failed has its own line at the end. */
+/* Says where the run stopped, after Ctrl-C or because its time was over, and how it goes on. A save that failed has its
+ * own line at the end. */
 static void print_stop(FILE *file, const slc_training_options *o, const slc_training_result *r, const char *why)
 {
     fprintf(file, "stopped at step %" PRIu64 " of %" PRIu64, r->steps_before + r->step_count, o->steps);
@@ -120,7 +121,7 @@ static void print_memory(FILE *file, const slc_training_result *r)
     fputc('\n', file);
 }
 
-/* A line that the user can type. */
+/* Prints a command that uses the saved weights, as the user can type it. */
 static void print_use(FILE *file, const slc_training_options *o)
 {
     const slc_shell_word folder = slc_shell_word_of(o->save_weights);

@@ -116,7 +116,8 @@ void slc_training_progress_line(const slc_training_progress *progress, const slc
     slc_text_line_add(&l, "  left %s%s", left, step->skipped ? "  skipped" : "");
 }
 
-/* On a terminal an evaluation stays where it is, and so does the last step. */
+/* On a terminal the next step rewrites the line; but a line with an evaluation stays, and so does that of the last
+ * step. */
 void slc_training_progress_show(slc_training_progress *progress, const slc_training_step *step)
 {
     const uint64_t now = slc_clock_ns();

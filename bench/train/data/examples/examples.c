@@ -150,7 +150,8 @@ static slc_token_mask mask_of(const example_data *d, bool held_out, uint32_t len
                             .mask_token = d->kind.words.special.mask};
 }
 
-/* A group that cannot be read is told of when it is taken. */
+/* Counts the targets of a sequence. A group that cannot be read has none here, and the error comes when its examples
+ * are taken. */
 static uint64_t count_targets(const slc_training_data *base, uint64_t sequence)
 {
     example_data *d = (example_data *)base;
@@ -388,7 +389,7 @@ static sluice_status take_classes_of_weights(const slc_training_options *o, exam
     return SLUICE_OK;
 }
 
-/* A label that nothing was trained on has no right answer. */
+/* Refuses data for evaluation with labels that the training data lack: for them there is no right answer. */
 static sluice_status check_evaluation(const slc_training_data_watch *watch, example_data *d)
 {
     slc_classes own;
