@@ -43,7 +43,8 @@ static bool ends_with(const char *text, const char *ending)
     return length > end && !strcmp(text + length - end, ending);
 }
 
-/* "gpt2", "openai-community/gpt2": no path of this machine is meant. */
+/* True for words such as "gpt2" and "openai-community/gpt2", which name a model of a hub and no path of this machine.
+ */
 static bool is_name_of_hub(const char *path)
 {
     const char *slash = strchr(path, '/');
@@ -93,7 +94,7 @@ static sluice_status hint_file(sluice_status status, const char *path)
     return status;
 }
 
-/* A folder of checkpoints, or one of them. */
+/* True for a folder of checkpoints, and for a checkpoint itself. */
 static bool is_checkpoint(const char *path)
 {
     DIR *folder = opendir(path);

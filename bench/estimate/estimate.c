@@ -53,7 +53,7 @@ static const slc_option option_rows[] = {
     {0},
 };
 
-/* Phases of compressed optimizers have plans of their own. */
+/* Refuses compressed optimizers, whose phases have plans of their own. */
 static sluice_status check_options(slc_training_options *o)
 {
     sluice_status status = slc_training_options_check(o);

@@ -114,7 +114,7 @@ static sluice_status evaluate(evaluation *e)
 
 /* ---- The command ---- */
 
-/* Labels that ask for nothing are a mistake in the file: there would be no loss. */
+/* Refuses labels that ask for nothing: they are a mistake in the file, because there would be no loss. */
 static sluice_status check_labels(const evaluation *e)
 {
     const uint64_t count = (uint64_t)e->inputs.batch * sluice_model_targets(&e->on.config, e->inputs.length);

@@ -46,7 +46,8 @@ static const char *sequences_word(const evaluation *e)
 
 /* ---- Opening ---- */
 
-/* The whole context, if nothing else is said: the more a model sees, the better it guesses. */
+/* Chooses the length of a window: the whole context unless an option says otherwise, because a model guesses better the
+ * more it sees. */
 static sluice_status choose_length(evaluation *e)
 {
     const slc_eval_options *o = e->options;

@@ -119,7 +119,8 @@ static sluice_status read_config(generation *g)
                      text ? "sees the tokens on both sides of the one it fills in" : "looks at images");
 }
 
-/* The last token that is made is never computed on, so the cache has no room for it. */
+/* Makes the model and its cache. The model never computes on the last token that is made, so the cache has no room for
+ * it. */
 static sluice_status create(generation *g)
 {
     const generate_options *o = g->options;
@@ -201,7 +202,7 @@ static json_t *tokens_json(const slc_token_list *list)
     return tokens;
 }
 
-/* The first new token came out of the prompt's pass. */
+/* Returns the pace of the tokens after the first one, which came out of the prompt's pass. */
 static double tokens_per_s(const generation *g)
 {
     return g->made.count > 1 ? (double)(g->made.count - 1) / g->made_s : 0;

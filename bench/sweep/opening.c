@@ -1,4 +1,5 @@
-/* A folder is continued if everything agrees that is no list of the sweep.
+/* Opens the folder of a sweep. A folder with results is continued if everything agrees that the sweep does not take as
+ * a list.
  * tests/command/bench_test.sh covers this file. */
 #include "bench/sweep/opening.h"
 

@@ -94,7 +94,7 @@ static void append_line(char *text, const char *line)
     strcat(strcat(text, line), "\n");
 }
 
-/* Each part has room for all of the text. */
+/* Splits a parser's text into its parts, each of which has room for all of the text. */
 static int split_text(slc_help_page *page, const char *doc)
 {
     size_t size = strlen(doc) + 2;

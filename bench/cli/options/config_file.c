@@ -59,7 +59,7 @@ static bool write_text(const slc_option *row, const json_t *value, char text[TEX
     return length >= 0 && length < TEXT_BYTES;
 }
 
-/* The texts that the process keeps. */
+/* Copies a text, for as long as the process lives. */
 static char *keep(const char *text)
 {
     typedef struct kept_text {

@@ -59,7 +59,7 @@ static json_t *command_line_json(void)
     return line;
 }
 
-/* The token of a job is a secret. */
+/* Lists the variables that set something, without the token of a job, which is a secret. */
 static json_t *variables_json(void)
 {
     static const char prefix[] = "SLUICE_", secret[] = "SLUICE_JOB_TOKEN=";

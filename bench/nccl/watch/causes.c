@@ -69,7 +69,7 @@ static const char *hint_of(slc_nccl_finding_kind kind)
     }
 }
 
-/* The lower, the plainer. */
+/* Returns how plain a cause this kind of wait is: the lower the number, the plainer. */
 static int plainness(const slc_nccl_wait *w)
 {
     switch (w->kind) {

@@ -59,7 +59,7 @@ static known_process *known_of(watch *w, const slc_nccl_process *p, int64_t now_
     known_process *known = &w->known[w->known_count];
     *known = (known_process){.path = strdup(p->path), .movement = movement_of(p), .moved_ns = now_ns};
     if (!known->path) return NULL;
-    /* The clock of its entries is this machine's. */
+    /* The entries were written by this machine's clock, so the last one says when the process last moved. */
     if (p->state != SLC_NCCL_ELSEWHERE && p->entry_count) known->moved_ns = p->entries[p->entry_count - 1].time_ns;
     if (p->state == SLC_NCCL_ELSEWHERE && w->once) known->moved_ns = INT64_MIN;
     w->known_count++;

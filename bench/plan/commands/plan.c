@@ -103,7 +103,7 @@ static sluice_status take_second(void *options, char *file)
     return SLUICE_OK;
 }
 
-/* Plans that are compared are made already, so the options that make one are refused. */
+/* Refuses the options that make a plan beside --compare, because the plans that it compares are made already. */
 static sluice_status check_compare(const plan_options *o)
 {
     static const char *const taken[] = {"profile", "compare", "world", "lossy", "json"};
@@ -121,7 +121,8 @@ static sluice_status check_compare(const plan_options *o)
     return SLUICE_OK;
 }
 
-/* Stages are planned on paper, without choices of layers and without a file that could be run. */
+/* Refuses the options that --pipeline has no use for: stages are planned on paper, without choices of layers and
+ * without a file that could be run. */
 static sluice_status check_pipeline(const plan_options *o)
 {
     static const char *const refused[] = {"force", "schedule", "effort", "time-limit", "picture", "output"};
