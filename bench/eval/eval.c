@@ -270,6 +270,7 @@ static int run_eval(int argc, char **argv)
     evaluation e = {.options = &options, .loss = NAN};
     sluice_status status = slc_error_context(slc_result_file_probe(options.json), "--json");
     if (!status) status = slc_fill_threads(&options.threads);
+    options.data.threads = options.threads;
     if (!status) status = options.inputs ? evaluate_inputs(&e) : slc_eval_data(&options);
     const int code = status ? slc_fail("sluice eval") : 0;
     slc_eval_model_destroy(&e.on);

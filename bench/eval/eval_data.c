@@ -2,6 +2,7 @@
  * tests/command/eval_data_test.sh covers this file. */
 #include "bench/cli/output/result_file.h"
 #include "bench/cli/path_hints.h"
+#include "bench/train/cores.h"
 #include "bench/train/data/data.h"
 #include "bench/eval/eval.h"
 #include "bench/train/right_answers.h"
@@ -84,7 +85,9 @@ static sluice_status show_indexing(uint64_t done, uint64_t bytes, void *context)
 
 static sluice_status open_data(evaluation *e)
 {
-    const slc_training_data_watch watch = {show_tokenising, e, show_indexing, 1};
+    slc_cores_use cores;
+    slc_cores_look_alone(strcmp(e->options->device, "cpu") ? 1 : e->options->threads, &cores);
+    const slc_training_data_watch watch = {show_tokenising, e, show_indexing, 1, slc_cores_idle_each(&cores)};
     sluice_status status = slc_training_data_open_whole(&e->options->data, &e->model.config, e->length,
                                                         e->options->stride, &watch, &e->data);
     if (status) return status;

@@ -97,6 +97,18 @@ sluice_status slc_cores_look(sluice_world *world, uint64_t threads, slc_cores_us
     return status;
 }
 
+void slc_cores_look_alone(uint64_t threads, slc_cores_use *out)
+{
+    slc_rank_cores mine;
+    look_at_this_rank(&mine);
+    slc_cores_count(&mine, 1, threads, out);
+}
+
+uint64_t slc_cores_idle_each(const slc_cores_use *use)
+{
+    return (use->idle + use->ranks - 1) / use->ranks;
+}
+
 /* ---- Telling ---- */
 
 void slc_cores_words(const slc_cores_use *use, char *out, size_t size)

@@ -31,5 +31,11 @@ void slc_cores_count(slc_rank_cores *of, uint64_t ranks, uint64_t threads, slc_c
 /* Collective: looks at this rank's affinity and counts all ranks'. Errors: MEMORY, those of a gather. */
 sluice_status slc_cores_look(sluice_world *world, uint64_t threads, slc_cores_use *out);
 
+/* As slc_cores_look, for a process that is alone. */
+void slc_cores_look_alone(uint64_t threads, slc_cores_use *out);
+
+/* A rank's share of the idle cores, rounded up: ranks of a host may meet on one. */
+uint64_t slc_cores_idle_each(const slc_cores_use *use);
+
 /* Writes what is left idle or taken twice, and the --threads that would mend it; "" if there is nothing to say. */
 void slc_cores_words(const slc_cores_use *use, char *out, size_t size);

@@ -68,6 +68,16 @@ static void test_bound_ranks(void **state)
            "fits");
 }
 
+static void test_shares(void **state)
+{
+    const uint64_t of[][3] = {{0, 2, 0}, {1, 2, 1}, {14, 2, 7}, {3, 1, 3}, {5, 4, 2}}; /* idle, ranks, each */
+    (void)state;
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        const slc_cores_use use = {.idle = of[i][0], .ranks = of[i][1]};
+        assert_int_equal(slc_cores_idle_each(&use), of[i][2]);
+    }
+}
+
 static void test_several_hosts(void **state)
 {
     const slc_rank_cores ranks[] = {on(7, 0, 4), on(3, 0, 8), on(7, 0, 4), on(3, 0, 8)};
@@ -91,7 +101,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_host),      cmocka_unit_test(test_too_many_ranks), cmocka_unit_test(test_bound_ranks),
-        cmocka_unit_test(test_several_hosts), cmocka_unit_test(test_not_known),
+        cmocka_unit_test(test_several_hosts), cmocka_unit_test(test_shares),         cmocka_unit_test(test_not_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

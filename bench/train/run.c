@@ -7,6 +7,7 @@
 #include "bench/launch/stop_signals.h"
 #include "bench/train/checkpoint/checkpoint.h"
 #include "bench/train/checkpoint/go_on.h"
+#include "bench/train/cores.h"
 #include "bench/train/data/data.h"
 #include "bench/train/data/first_batch.h"
 #include "bench/train/words/doubts.h"
@@ -107,10 +108,21 @@ static sluice_status show_indexing(uint64_t done, uint64_t bytes, void *context)
     return SLUICE_OK;
 }
 
+/* Beside a GPU one thread of a rank works. */
+static sluice_status count_idle_cores(const training *t, uint64_t *out)
+{
+    slc_cores_use cores;
+    const uint64_t threads = strcmp(t->options->device, "cpu") ? 1 : t->options->threads;
+    sluice_status status = slc_cores_look(t->world, threads, &cores);
+    if (!status) *out = slc_cores_idle_each(&cores);
+    return status;
+}
+
 static sluice_status open_data(training *t, sluice_model_config *model)
 {
-    const slc_training_data_watch watch = {show_tokenising, t, show_indexing, t->ranks};
-    sluice_status status = slc_training_data_open(t->options, model, t->length, &watch, &t->data);
+    slc_training_data_watch watch = {show_tokenising, t, show_indexing, t->ranks, 0};
+    sluice_status status = count_idle_cores(t, &watch.idle_cores);
+    if (!status) status = slc_training_data_open(t->options, model, t->length, &watch, &t->data);
     for (uint32_t i = 0; !status && t->rank == 0 && slc_training_data_note(t->data, i); i++)
         slc_log(SLC_LOG_WARN, "%s", slc_training_data_note(t->data, i));
     return status;

@@ -115,7 +115,7 @@ static sluice_status create_data(const slc_training_options *o, const slc_traini
 static sluice_status open_created(const slc_training_options *o, sluice_model_config *model,
                                   const slc_training_data_watch *watch, slc_training_data *data)
 {
-    if (slc_family_of(model->family)->sees) return slc_training_images_open(o, model, data);
+    if (slc_family_of(model->family)->sees) return slc_training_images_open(o, watch, model, data);
     return data->is_examples ? slc_training_examples_open(o, watch, model, data)
                              : slc_training_text_open(o, watch, model, data);
 }

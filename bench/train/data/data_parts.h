@@ -76,5 +76,5 @@ sluice_status slc_training_examples_open(const slc_training_options *options, co
 /* ---- Images ---- */
 
 slc_training_data *slc_training_images_create(void); /* zeroed; NULL: no memory */
-sluice_status slc_training_images_open(const slc_training_options *options, sluice_model_config *model,
-                                       slc_training_data *data);
+sluice_status slc_training_images_open(const slc_training_options *options, const slc_training_data_watch *watch,
+                                       sluice_model_config *model, slc_training_data *data);

@@ -1,5 +1,5 @@
 /* The targets that are counted without reading anything are those that the sequences have; a held-out image is taken
- * once, and behind the last nothing is asked. */
+ * once, and behind the last nothing is asked; images that are read ahead are those that are asked for. */
 #include "bench/train/options/options.h"
 #include "tests/support/base/folder.h"
 
@@ -42,8 +42,8 @@ static sluice_model_config config_of(const char *family, sluice_model_head head)
     return model;
 }
 
-static slc_training_data *open_data(const char *family, sluice_model_head head, const char *const *paths, size_t count,
-                                    uint64_t *targets)
+static slc_training_data *open_watched(const char *family, sluice_model_head head, const char *const *paths,
+                                       size_t count, const slc_training_data_watch *watch, uint64_t *targets)
 {
     sluice_model_config model = config_of(family, head);
     const uint32_t length = model.image_size ? 0 : LENGTH;
@@ -52,9 +52,15 @@ static slc_training_data *open_data(const char *family, sluice_model_head head, 
     slc_training_options_init(&options);
     options.batch = BATCH;
     for (size_t i = 0; i < count; i++) works(slc_training_option_set(&options, "data", paths[i]));
-    works(slc_training_data_open(&options, &model, length, NULL, &data));
+    works(slc_training_data_open(&options, &model, length, watch, &data));
     *targets = BATCH * (uint64_t)sluice_model_targets(&model, length);
     return data;
+}
+
+static slc_training_data *open_data(const char *family, sluice_model_head head, const char *const *paths, size_t count,
+                                    uint64_t *targets)
+{
+    return open_watched(family, head, paths, count, NULL, targets);
 }
 
 static uint64_t asked(const sluice_batch *batch, uint64_t targets)
@@ -123,6 +129,32 @@ static void held_out_images_are_taken_once(void **state)
     }
 }
 
+/* Ranks take every RANKS-th batch; after some of them an evaluation takes others. */
+static void what_is_read_ahead_is_what_is_asked_for(void **state)
+{
+    (void)state;
+    enum { RANKS = 3, ROUNDS = 12 };
+    const char *images[] = {write_images()};
+    const slc_training_data_watch watch = {.ranks = RANKS, .idle_cores = 2};
+    for (int masked = 0; masked < 2; masked++) {
+        const sluice_model_head head = masked ? SLUICE_HEAD_TOKENS : SLUICE_HEAD_CLASSES;
+        uint64_t targets;
+        slc_training_data *ahead = open_watched("beit", head, images, 1, &watch, &targets);
+        slc_training_data *alone = open_data("beit", head, images, 1, &targets);
+        for (uint64_t i = 0; i < ROUNDS * BATCH; i += BATCH) {
+            const bool held_out = i % 4 == 3;
+            sluice_batch own, expected;
+            works(slc_training_data_take(ahead, held_out, held_out ? i : RANKS * i, &own));
+            works(slc_training_data_take(alone, held_out, held_out ? i : RANKS * i, &expected));
+            assert_memory_equal(own.pixels, expected.pixels, BATCH * SIDE * SIDE * sizeof *own.pixels);
+            assert_memory_equal(own.targets, expected.targets, targets * sizeof *own.targets);
+        }
+        assert_true(slc_training_data_get_facts(ahead)->bytes == slc_training_data_get_facts(alone)->bytes);
+        slc_training_data_close(ahead);
+        slc_training_data_close(alone);
+    }
+}
+
 static void windows_have_no_end(void **state)
 {
     (void)state;
@@ -141,6 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_are_those_of_the_batches),
         cmocka_unit_test(held_out_images_are_taken_once),
+        cmocka_unit_test(what_is_read_ahead_is_what_is_asked_for),
         cmocka_unit_test(windows_have_no_end),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -1,4 +1,5 @@
-/* A watch goes along while data are opened: it says how many ranks there are, and is told how far the reading is. */
+/* A watch goes along while data are opened: it says what they need to know of the job, and is told how far the reading
+ * is. */
 #pragma once
 
 #include <sluice/status.h>
@@ -10,5 +11,6 @@ typedef struct {
     sluice_status (*tokenised)(uint64_t done, uint64_t bytes, void *context); /* a text is made into tokens */
     void *context;
     sluice_status (*indexed)(uint64_t done, uint64_t bytes, void *context); /* records are looked for */
-    uint64_t ranks; /* that take a step's sequences together; 0: one */
+    uint64_t ranks;      /* that take a step's sequences together; 0: one */
+    uint64_t idle_cores; /* this rank's share of the cores that compute leaves idle: images are read ahead on them */
 } slc_training_data_watch;

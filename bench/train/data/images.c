@@ -7,6 +7,7 @@
 #include "lib/base/hash/fnv.h"
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
+#include "lib/data/images/image_reader.h"
 #include "lib/data/images/images.h"
 
 #include <stdlib.h>
@@ -21,8 +22,11 @@ typedef struct {
     slc_images *images, *evaluation; /* evaluation: NULL if a part of `images` is held out */
     slc_image_shape shape;
     slc_image_range train, held_out;
-    float *pixels;
-    int32_t *labels, *targets;
+    slc_image_reader *reader;
+    uint64_t ranks;  /* that take a step's images together */
+    float *pixels;   /* of the batch that was taken, the reader's */
+    int32_t *labels; /* likewise */
+    int32_t *targets;
     uint32_t across; /* patches a row, of masked images */
     bool labelled;   /* the model answers with classes */
     sluice_model_family family;
@@ -38,11 +42,10 @@ slc_training_data *slc_training_images_create(void)
 static void close_images(slc_training_data *base)
 {
     image_data *d = (image_data *)base;
+    slc_image_reader_close(d->reader); /* its threads read the images */
     slc_images_close(d->images);
     slc_images_close(d->evaluation);
     slc_codebook_free(&d->codebook);
-    free(d->pixels);
-    free(d->labels);
     free(d->targets);
     free(d->masked);
 }
@@ -69,18 +72,36 @@ static size_t image_elements(const image_data *d)
     return (size_t)d->shape.channels * d->shape.side * d->shape.side;
 }
 
-/* Training goes through its images again and again; an evaluation takes none twice, so those behind the last are grey
- * and have no class. */
+static uint32_t count_there(const slc_training_data *base, uint64_t first, uint64_t images)
+{
+    return (uint32_t)slc_least(base->batch, first < images ? images - first : 0);
+}
+
+/* Images behind the last are grey and have no class. */
+static sluice_status take(image_data *d, const slc_image_request *wanted, const slc_image_request *next,
+                          sluice_batch *out)
+{
+    const uint32_t there = wanted->count, missing = d->base.batch - there;
+    sluice_status status = slc_image_reader_take(d->reader, wanted, next, &d->pixels, &d->labels);
+    for (uint32_t b = there; b < d->base.batch; b++) d->labels[b] = -1;
+    memset(d->pixels + there * image_elements(d), 0, missing * image_elements(d) * sizeof *d->pixels);
+    *out = SLUICE_INIT(sluice_batch, .pixels = d->pixels, .targets = d->labels);
+    return status;
+}
+
+/* Training goes through its images again and again, and the micro-batch that a rank takes next lies behind those of all
+ * ranks. An evaluation takes no image twice; what is read ahead for training stays meanwhile. */
 static sluice_status take_classes(slc_training_data *base, bool held_out, uint64_t first, sluice_batch *out)
 {
     image_data *d = (image_data *)base;
-    const uint64_t left = !held_out ? UINT64_MAX : first < base->facts.held_out ? base->facts.held_out - first : 0;
-    const uint32_t there = (uint32_t)slc_least(base->batch, left);
-    *out = SLUICE_INIT(sluice_batch, .pixels = d->pixels, .targets = d->labels);
-    for (uint32_t b = there; b < base->batch; b++) d->labels[b] = -1;
-    memset(d->pixels + there * image_elements(d), 0, (base->batch - there) * image_elements(d) * sizeof *d->pixels);
-    return slc_images_batch(held_out && d->evaluation ? d->evaluation : d->images, &d->shape,
-                            held_out ? d->held_out : d->train, base->seed, first, there, d->pixels, d->labels);
+    const slc_image_request wanted = {.images = held_out && d->evaluation ? d->evaluation : d->images,
+                                      .range = held_out ? d->held_out : d->train,
+                                      .seed = base->seed,
+                                      .first = first,
+                                      .count = held_out ? count_there(base, first, base->facts.held_out) : base->batch};
+    slc_image_request next = wanted;
+    next.first += d->ranks * base->batch;
+    return take(d, &wanted, held_out ? NULL : &next, out);
 }
 
 static uint64_t count_masked(const slc_training_data *base, uint64_t sequence)
@@ -113,16 +134,13 @@ static sluice_status take_masked(slc_training_data *base, bool held_out, uint64_
 
 static sluice_status take_in_order(slc_training_data *base, uint64_t first, sluice_batch *out)
 {
+    const uint64_t images = base->facts.sequences;
     image_data *d = (image_data *)base;
-    sluice_status status = SLUICE_OK;
-    for (uint32_t b = 0; !status && b < base->batch; b++) {
-        const bool there = first + b < base->facts.sequences;
-        status = slc_images_read(d->images, &d->shape, there ? first + b : 0, d->pixels + b * image_elements(d),
-                                 &d->labels[b]);
-        if (!there) d->labels[b] = -1;
-    }
-    *out = SLUICE_INIT(sluice_batch, .pixels = d->pixels, .targets = d->labels);
-    return status;
+    const slc_image_request wanted = {.images = d->images, .first = first, .count = count_there(base, first, images)};
+    slc_image_request next = wanted;
+    next.first += base->batch;
+    next.count = count_there(base, next.first, images);
+    return take(d, &wanted, next.count ? &next : NULL, out);
 }
 
 static sluice_status open_in_order(image_data *d, const sluice_model_config *model)
@@ -219,23 +237,32 @@ static sluice_status number_classes(const slc_training_options *o, const sluice_
     return status || !d->evaluation ? status : number_evaluation(d);
 }
 
+/* While a step runs, the next batch is read on cores that it leaves idle, so that it takes none from the step. */
+static sluice_status open_reader(image_data *d, const slc_training_options *o, const slc_training_data_watch *watch)
+{
+    const uint32_t threads = (uint32_t)slc_least(o->threads ? o->threads : 1, d->base.batch);
+    const slc_image_reader_how how = {.shape = d->shape,
+                                      .batch = d->base.batch,
+                                      .threads = threads,
+                                      .ahead = (uint32_t)slc_least(threads, watch ? watch->idle_cores : 0)};
+    d->ranks = watch && watch->ranks ? watch->ranks : 1;
+    return slc_image_reader_open(&how, &d->reader);
+}
+
 static sluice_status make_room(image_data *d)
 {
-    uint32_t batch = d->base.batch;
-    uint64_t elements = batch * (uint64_t)image_elements(d), image = (uint64_t)d->across * d->across;
-    uint64_t patches = batch * image;
-    d->pixels = malloc(elements * sizeof *d->pixels);
-    d->labels = malloc(batch * sizeof *d->labels);
+    const uint32_t batch = d->base.batch;
+    const uint64_t image = (uint64_t)d->across * d->across, patches = batch * image;
     d->targets = malloc((patches + 1) * sizeof *d->targets);
     d->masked = malloc(patches + image + 1);
-    d->base.facts.bytes = elements * sizeof *d->pixels + batch * sizeof *d->labels +
-                          patches * (1 + sizeof *d->targets) + image + slc_images_get_facts(d->images).bytes;
-    if (d->pixels && d->labels && d->targets && d->masked) return SLUICE_OK;
+    d->base.facts.bytes = slc_image_reader_bytes(&d->shape, batch) + patches * (1 + sizeof *d->targets) + image +
+                          slc_images_get_facts(d->images).bytes;
+    if (d->targets && d->masked) return SLUICE_OK;
     return slc_error(SLUICE_ERR_MEMORY, "a batch of %u images", batch);
 }
 
-sluice_status slc_training_images_open(const slc_training_options *o, sluice_model_config *model,
-                                       slc_training_data *base)
+sluice_status slc_training_images_open(const slc_training_options *o, const slc_training_data_watch *watch,
+                                       sluice_model_config *model, slc_training_data *base)
 {
     image_data *d = (image_data *)base;
     bool classes = model->head == SLUICE_HEAD_CLASSES;
@@ -251,6 +278,7 @@ sluice_status slc_training_images_open(const slc_training_options *o, sluice_mod
     if (!status) status = open_file(o, d);
     if (!status && classes) status = number_classes(o, model, d);
     if (!status) status = make_room(d);
+    if (!status) status = open_reader(d, o, watch);
     if (!status && base->whole) status = open_in_order(d, model);
     if (!status && !classes)
         status = slc_codebook_make(d->images, &d->shape, d->train, model->patch_size, model->vocabulary, &d->codebook);
