@@ -200,6 +200,9 @@ static const slc_option option_rows[] = {
     {"chat-template", "NAME", 2, SLC_OPTION_SET, FIELD(data.chat_template), NULL, 0,
      "Template that makes text of conversations: chatml, zephyr, llama-2, plain (default: as the tokenizer says)",
      .set = set_data},
+    {"image-draft", NULL, 2, SLC_OPTION_FLAG, FIELD(data.image_draft), NULL, 0,
+     "Decode JPEG files at 1/2, 1/4 or 1/8 of their size where that is enough for the model: faster; pixels differ a "
+     "little"},
     {"context", "N", 2, SLC_OPTION_COUNT, FIELD(data.context), NULL, 0,
      "Tokens of a window (default: the model's context)", 1, MOST},
     {"stride", "N", 2, SLC_OPTION_COUNT, FIELD(stride), NULL, 0,

@@ -58,6 +58,9 @@ static sluice_status choose_length(evaluation *e)
     if (!c->context && (context || o->stride))
         return slc_error(SLUICE_ERR_ARGUMENT, "--context, --stride: %s sees images; leave them out",
                          sluice_model_family_name((uint32_t)c->family));
+    if (c->context && o->data.image_draft)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--image-draft: %s sees no images; leave it out",
+                         sluice_model_family_name((uint32_t)c->family));
     if (context > c->context)
         return slc_error(SLUICE_ERR_ARGUMENT, "--context %" PRIu64 ": %s has a context of %u", context, o->weights,
                          c->context);

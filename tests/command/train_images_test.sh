@@ -192,6 +192,7 @@ PY
     run "${common[@]}" --weights begun --steps 3 --save run
     check 'are saved' 0 $code
     refuses 'trained on images with other classes, or that became other pixels; give' "${common[@]}" --steps 6 --resume run
+    refuses '--image-draft as before' "${common[@]}" --weights begun --steps 6 --resume run --image-draft
     run "${common[@]}" --weights begun --steps 6 --resume run --json resumed.json --save-weights gone_on
     check 'and go on with them' "0 $(value whole.json weights_sha256)" "$code $(value resumed.json weights_sha256)"
     check 'with nothing to warn of but the file' 1 "$(grep -c warning err)"
@@ -200,6 +201,7 @@ PY
 }
 
 text_has_neither() {
+    refuses '--image-draft: gpt2 sees no images' train --size nano --steps 2 --image-draft
     seq 1 3000 | sed 's/.*/& bottles/' >text
     run train --size nano --data text --context 16 --steps 8 --json text.json
     check 'text has neither accuracy nor images' '0 None None' \

@@ -161,8 +161,8 @@ static sluice_status compare_reading(const slc_training_identity *run, const jso
     if (same) return SLUICE_OK;
     return slc_error(SLUICE_ERR_MISMATCH,
                      "--resume %s: it was trained on images with other classes, or that became other pixels; give "
-                     "folders of the same names, and where it began with --weights DIR the same, whose "
-                     "preprocessor_config.json and config.json (id2label) say both",
+                     "folders of the same names, --image-draft as before, and where it began with --weights DIR the "
+                     "same, whose preprocessor_config.json and config.json (id2label) say both",
                      run->options->resume);
 }
 

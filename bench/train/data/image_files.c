@@ -213,6 +213,7 @@ uint64_t slc_image_reading(const slc_image_shape *shape, const slc_images *image
     uint64_t hash = slc_fnv(SLC_FNV_START, numbers, sizeof numbers);
     hash = slc_fnv(hash, shape->mean, shape->channels * sizeof *shape->mean);
     hash = slc_fnv(hash, shape->deviation, shape->channels * sizeof *shape->deviation);
+    if (shape->draft) hash = slc_fnv(hash, "draft", sizeof "draft");
     for (uint32_t i = 0; images && i < slc_images_get_facts(images).classes; i++) {
         char name[SLC_CLASS_NAME_ROOM];
         slc_images_class_name(images, i, name);

@@ -275,6 +275,7 @@ sluice_status slc_training_images_open(const slc_training_options *o, const slc_
     d->family = model->family;
     if (!classes) d->across = model->image_size / model->patch_size;
     sluice_status status = slc_image_shape_read(o->weights, model, &d->shape);
+    d->shape.draft = o->image_draft;
     if (!status) status = open_file(o, d);
     if (!status && classes) status = number_classes(o, model, d);
     if (!status) status = make_room(d);

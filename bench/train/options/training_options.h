@@ -31,6 +31,7 @@ typedef struct {
     const char *data_type, *fields, *data_index; /* lib/data/dataset.h; fields, data_index NULL: none */
     const char *sequences, *too_long;            /* auto, windows, documents; cut, skip */
     const char *chat_template;                   /* NULL: the tokenizer's */
+    uint64_t image_draft;                        /* 0 or 1 */
     uint64_t pad_to, length_groups;              /* pad_to 0: it follows from the context */
     double epochs;                               /* 0: `steps` says how many steps there are */
     uint64_t first_batches;                      /* steps that `first_batch` gets */

@@ -206,7 +206,7 @@ sluice_status slc_images_read(const slc_images *images, const slc_image_shape *s
         return slc_raster_pixels(&raster, shape, pixels);
     }
     uint8_t *samples;
-    sluice_status status = slc_picture_read(images->paths[image], &raster, &samples);
+    sluice_status status = slc_picture_read(images->paths[image], shape->draft ? shape->side : 0, &raster, &samples);
     if (status) return status;
     status = slc_raster_pixels(&raster, shape, pixels);
     free(samples);

@@ -57,7 +57,16 @@ static void read_rows(decoding *d)
     jpeg_finish_decompress(&d->jpeg);
 }
 
-static void decode(const char *path, const uint8_t *bytes, size_t count, decoding *d)
+/* Pillow's rule: a side that is divided loses what is left over, and the smaller result must be enough. */
+static unsigned divisor_of(const decoding *d, uint32_t least)
+{
+    const uint32_t side = d->jpeg.image_width < d->jpeg.image_height ? d->jpeg.image_width : d->jpeg.image_height;
+    unsigned divisor = 8;
+    while (divisor > 1 && (!least || side / least < divisor)) divisor /= 2;
+    return divisor;
+}
+
+static void decode(const char *path, const uint8_t *bytes, size_t count, uint32_t least, decoding *d)
 {
     if (setjmp(d->back)) return; /* `why` is set; all that was taken is in *d */
     jpeg_create_decompress(&d->jpeg);
@@ -65,8 +74,11 @@ static void decode(const char *path, const uint8_t *bytes, size_t count, decodin
     jpeg_read_header(&d->jpeg, TRUE);
     int components = d->jpeg.num_components;
     d->jpeg.out_color_space = components == 1 ? JCS_GRAYSCALE : components == 4 ? JCS_CMYK : JCS_RGB;
-    d->raster = (slc_raster){.height = d->jpeg.image_height,
-                             .width = d->jpeg.image_width,
+    d->jpeg.scale_num = 1;
+    d->jpeg.scale_denom = divisor_of(d, least);
+    jpeg_calc_output_dimensions(&d->jpeg);
+    d->raster = (slc_raster){.height = d->jpeg.output_height,
+                             .width = d->jpeg.output_width,
                              .channels = components == 1 ? 1 : 3,
                              .white = 255};
     d->status = slc_picture_room(path, &d->raster, &d->samples);
@@ -80,7 +92,8 @@ static void decode(const char *path, const uint8_t *bytes, size_t count, decodin
     read_rows(d);
 }
 
-sluice_status slc_jpeg_decode(const char *path, const uint8_t *bytes, size_t count, slc_raster *out, uint8_t **samples)
+sluice_status slc_jpeg_decode(const char *path, const uint8_t *bytes, size_t count, uint32_t least, slc_raster *out,
+                              uint8_t **samples)
 {
     decoding *d = calloc(1, sizeof *d); /* not on the stack: its members must keep their values over longjmp */
     if (!d) return slc_error(SLUICE_ERR_MEMORY, "%s: decoding it", path);
@@ -88,7 +101,7 @@ sluice_status slc_jpeg_decode(const char *path, const uint8_t *bytes, size_t cou
     d->jpeg.client_data = d;
     d->errors.error_exit = failed;
     d->errors.emit_message = warned;
-    decode(path, bytes, count, d);
+    decode(path, bytes, count, least, d);
     jpeg_destroy_decompress(&d->jpeg);
     free(d->inks);
     sluice_status status = d->status;

@@ -34,18 +34,19 @@ sluice_status slc_picture_look(const char *path, slc_picture_kind *kind, uint64_
     return *kind == SLC_PICTURE_PNM ? slc_pnm_read(path, &raster, NULL) : SLUICE_OK;
 }
 
-static sluice_status decode(const char *path, const uint8_t *bytes, size_t count, slc_raster *out, uint8_t **samples)
+static sluice_status decode(const char *path, const uint8_t *bytes, size_t count, uint32_t least, slc_raster *out,
+                            uint8_t **samples)
 {
     switch (slc_picture_kind_of(bytes, count)) {
     case SLC_PICTURE_PNG: return slc_png_decode(path, bytes, count, out, samples);
-    case SLC_PICTURE_JPEG: return slc_jpeg_decode(path, bytes, count, out, samples);
+    case SLC_PICTURE_JPEG: return slc_jpeg_decode(path, bytes, count, least, out, samples);
     case SLC_PICTURE_PNM: return slc_pnm_read(path, out, samples);
     case SLC_PICTURE_NONE: break;
     }
     return slc_error(SLUICE_ERR_FORMAT, "%s: is no PNG, JPEG, binary PGM or PPM", path);
 }
 
-sluice_status slc_picture_read(const char *path, slc_raster *out, uint8_t **samples)
+sluice_status slc_picture_read(const char *path, uint32_t least, slc_raster *out, uint8_t **samples)
 {
     slc_file file;
     sluice_status status = slc_file_open(path, &file);
@@ -53,7 +54,7 @@ sluice_status slc_picture_read(const char *path, slc_raster *out, uint8_t **samp
     uint8_t *bytes = malloc(file.bytes + !file.bytes);
     status = bytes ? slc_file_read(&file, 0, (size_t)file.bytes, bytes)
                    : slc_error(SLUICE_ERR_MEMORY, "%s: %llu bytes", path, (unsigned long long)file.bytes);
-    if (!status) status = decode(path, bytes, (size_t)file.bytes, out, samples);
+    if (!status) status = decode(path, bytes, (size_t)file.bytes, least, out, samples);
     free(bytes);
     slc_file_close(&file);
     return status;

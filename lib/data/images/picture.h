@@ -14,13 +14,15 @@ slc_picture_kind slc_picture_kind_of(const uint8_t *bytes, size_t count);
  * Errors: PATH, IO, MEMORY; FORMAT (a damaged PGM or PPM). A file that is no image is no error: *kind is NONE. */
 sluice_status slc_picture_look(const char *path, slc_picture_kind *kind, uint64_t *bytes);
 
-/* Reads a file whole. The caller frees *samples. Errors: PATH, IO, MEMORY, FORMAT (damaged, cut short, larger than
- * 65535 a side or than 2^28 pixels, or no image). */
-sluice_status slc_picture_read(const char *path, slc_raster *out, uint8_t **samples);
+/* Reads a file whole. The caller frees *samples. A JPEG is decoded at the smallest of 1, 1/2, 1/4 and 1/8 of its size
+ * at which both sides have `least` pixels or more, by its transform itself; 0: at its size. Errors: PATH, IO, MEMORY,
+ * FORMAT (damaged, cut short, larger than 65535 a side or than 2^28 pixels, or no image). */
+sluice_status slc_picture_read(const char *path, uint32_t least, slc_raster *out, uint8_t **samples);
 
 /* The decoders, for bytes in memory; `path` is for messages. As slc_picture_read. */
 sluice_status slc_png_decode(const char *path, const uint8_t *bytes, size_t count, slc_raster *out, uint8_t **samples);
-sluice_status slc_jpeg_decode(const char *path, const uint8_t *bytes, size_t count, slc_raster *out, uint8_t **samples);
+sluice_status slc_jpeg_decode(const char *path, const uint8_t *bytes, size_t count, uint32_t least, slc_raster *out,
+                              uint8_t **samples);
 
 /* Takes memory for the samples of a raster whose sizes are set. Errors: FORMAT (too large), MEMORY. */
 sluice_status slc_picture_room(const char *path, const slc_raster *raster, uint8_t **samples);

@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(bytes + head, data + 1, size - 1);
     slc_raster raster = {0};
     sluice_status status = is_png ? slc_png_decode("fuzz", bytes, count, &raster, &samples)
-                                  : slc_jpeg_decode("fuzz", bytes, count, &raster, &samples);
+                                  : slc_jpeg_decode("fuzz", bytes, count, data[0] >> 2, &raster, &samples);
     if (!status) {
         if (!raster.width || !raster.height || (raster.channels != 1 && raster.channels != 3)) abort();
         volatile uint8_t last = samples[(size_t)raster.width * raster.height * raster.channels - 1];

@@ -102,7 +102,7 @@ static void every_form_of_png_is_read(void **state)
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         slc_raster raster;
         uint8_t *samples;
-        works(slc_picture_read(write_png("form.png", &forms[i]), &raster, &samples));
+        works(slc_picture_read(write_png("form.png", &forms[i]), 0, &raster, &samples));
         bool grey = forms[i].type == PNG_COLOR_TYPE_GRAY || forms[i].type == PNG_COLOR_TYPE_GRAY_ALPHA;
         assert_int_equal(raster.width, WIDTH);
         assert_int_equal(raster.height, HEIGHT);
@@ -118,8 +118,16 @@ static void every_form_of_png_is_read(void **state)
 
 /* ---- JPEG ---- */
 
-static const char *write_jpeg(const char *name, int components, J_COLOR_SPACE space)
+typedef struct {
+    uint32_t width, height;
+    int components;
+    J_COLOR_SPACE space;
+    uint32_t across, down; /* what a sample grows by */
+} jpeg_form;
+
+static const char *write_jpeg(const char *name, const jpeg_form *form)
 {
+    enum { WIDEST = 128 };
     const char *path = path_of(name);
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
@@ -128,20 +136,21 @@ static const char *write_jpeg(const char *name, int components, J_COLOR_SPACE sp
     jpeg.err = jpeg_std_error(&errors);
     jpeg_create_compress(&jpeg);
     jpeg_stdio_dest(&jpeg, file);
-    jpeg.image_width = WIDTH;
-    jpeg.image_height = HEIGHT;
-    jpeg.input_components = components;
-    jpeg.in_color_space = space;
+    jpeg.image_width = form->width;
+    jpeg.image_height = form->height;
+    jpeg.input_components = form->components;
+    jpeg.in_color_space = form->space;
     jpeg_set_defaults(&jpeg);
     jpeg_set_quality(&jpeg, 100, TRUE);
-    jpeg.write_Adobe_marker = components == 4;
-    for (int c = 0; c < components; c++) jpeg.comp_info[c].h_samp_factor = jpeg.comp_info[c].v_samp_factor = 1;
+    jpeg.write_Adobe_marker = form->components == 4;
+    for (int c = 0; c < form->components; c++) jpeg.comp_info[c].h_samp_factor = jpeg.comp_info[c].v_samp_factor = 1;
     jpeg_start_compress(&jpeg, TRUE);
-    for (uint32_t y = 0; y < HEIGHT; y++) {
-        uint8_t row[WIDTH * 4], *pointer = row;
-        for (uint32_t x = 0; x < WIDTH; x++)
-            for (int c = 0; c < components; c++)
-                row[x * (uint32_t)components + (uint32_t)c] = (uint8_t)(30 + 8 * x + 10 * y + 20 * (uint32_t)c);
+    for (uint32_t y = 0; y < form->height; y++) {
+        uint8_t row[WIDEST * 4], *pointer = row;
+        for (uint32_t x = 0; x < form->width; x++)
+            for (int c = 0; c < form->components; c++)
+                row[x * (uint32_t)form->components + (uint32_t)c] =
+                    (uint8_t)(30 + form->across * x + form->down * y + 20 * (uint32_t)c);
         jpeg_write_scanlines(&jpeg, &pointer, 1);
     }
     jpeg_finish_compress(&jpeg);
@@ -158,14 +167,13 @@ static void near(int got, int wanted)
 static void every_form_of_jpeg_is_read(void **state)
 {
     (void)state;
-    static const struct {
-        int components;
-        J_COLOR_SPACE space;
-    } forms[] = {{1, JCS_GRAYSCALE}, {3, JCS_RGB}, {4, JCS_CMYK}};
+    static const jpeg_form forms[] = {{WIDTH, HEIGHT, 1, JCS_GRAYSCALE, 8, 10},
+                                      {WIDTH, HEIGHT, 3, JCS_RGB, 8, 10},
+                                      {WIDTH, HEIGHT, 4, JCS_CMYK, 8, 10}};
     for (int i = 0; i < 3; i++) {
         slc_raster raster;
         uint8_t *samples;
-        works(slc_picture_read(write_jpeg("form.jpg", forms[i].components, forms[i].space), &raster, &samples));
+        works(slc_picture_read(write_jpeg("form.jpg", &forms[i]), 0, &raster, &samples));
         assert_int_equal(raster.width, WIDTH);
         assert_int_equal(raster.height, HEIGHT);
         assert_int_equal(raster.channels, forms[i].components == 1 ? 1 : 3);
@@ -175,6 +183,36 @@ static void every_form_of_jpeg_is_read(void **state)
                     int value = (int)(30 + 8 * x + 10 * y + 20 * c), black = (int)(30 + 8 * x + 10 * y + 60);
                     near(samples[(y * WIDTH + x) * raster.channels + c],
                          forms[i].components == 4 ? value * black / 255 : value);
+                }
+        free(samples);
+    }
+}
+
+/* A slope that is decoded at a part of its size stays one: what lies around a pixel has its mean. */
+static void drafts_are_smaller(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t least, divisor;
+    } cases[] = {{0, 1}, {61, 1}, {31, 1}, {30, 2}, {16, 2}, {15, 4}, {8, 4}, {7, 8}, {1, 8}, {100, 1}};
+    static const jpeg_form forms[] = {
+        {83, 61, 1, JCS_GRAYSCALE, 1, 2}, {61, 83, 3, JCS_RGB, 1, 1}, {61, 62, 4, JCS_CMYK, 1, 1}};
+    for (size_t i = 0; i < 3 * sizeof cases / sizeof *cases; i++) {
+        const jpeg_form *form = &forms[i % 3];
+        const uint32_t divisor = cases[i / 3].divisor;
+        slc_raster raster;
+        uint8_t *samples;
+        works(slc_picture_read(write_jpeg("draft.jpg", form), cases[i / 3].least, &raster, &samples));
+        assert_int_equal(raster.width, (form->width + divisor - 1) / divisor);
+        assert_int_equal(raster.height, (form->height + divisor - 1) / divisor);
+        for (uint32_t y = 0; y < form->height / divisor; y++)
+            for (uint32_t x = 0; x < form->width / divisor; x++)
+                for (uint32_t c = 0; c < raster.channels; c++) {
+                    const double middle = (divisor - 1) / 2.,
+                                 slope = form->across * (divisor * x + middle) + form->down * (divisor * y + middle);
+                    const double value = 30 + slope + 20 * c, black = 30 + slope + 60;
+                    near(samples[(y * raster.width + x) * raster.channels + c],
+                         (int)(form->components == 4 ? value * black / 255 : value));
                 }
         free(samples);
     }
@@ -195,7 +233,7 @@ static void refused(const char *path, const char *why)
 {
     slc_raster raster;
     uint8_t *samples;
-    if (slc_picture_read(path, &raster, &samples) != SLUICE_ERR_FORMAT || !strstr(sluice_last_error(), why) ||
+    if (slc_picture_read(path, 0, &raster, &samples) != SLUICE_ERR_FORMAT || !strstr(sluice_last_error(), why) ||
         !strstr(sluice_last_error(), path))
         fail_msg("%s: %s", path, sluice_last_error());
 }
@@ -205,9 +243,10 @@ static void damaged_files_are_refused(void **state)
     (void)state;
     static char bytes[1 << 16], cut[1 << 16];
     const png_form form = {PNG_COLOR_TYPE_RGB, 8, false};
+    const jpeg_form coloured = {WIDTH, HEIGHT, 3, JCS_RGB, 8, 10};
     char png[512], jpeg[512];
     snprintf(png, sizeof png, "%s", write_png("whole.png", &form));
-    snprintf(jpeg, sizeof jpeg, "%s", write_jpeg("whole.jpg", 3, JCS_RGB));
+    snprintf(jpeg, sizeof jpeg, "%s", write_jpeg("whole.jpg", &coloured));
     size_t count = read_all(png, bytes, sizeof bytes);
     for (size_t at = 8; at + 12 < count; at += 5) { /* the last 12 bytes are the end's chunk */
         memcpy(cut, bytes, count);
@@ -215,7 +254,7 @@ static void damaged_files_are_refused(void **state)
         refused(write_file("damaged.png", cut, at), "damaged PNG");
         slc_raster raster;
         uint8_t *samples;
-        sluice_status status = slc_picture_read(write_file("damaged.png", cut, count), &raster, &samples);
+        sluice_status status = slc_picture_read(write_file("damaged.png", cut, count), 0, &raster, &samples);
         if (!status) free(samples); /* an optional chunk was damaged */
     }
     refused(write_file("bits.png", "\x89PNG\r\n\x1a\n", 8), "damaged PNG");
@@ -334,9 +373,13 @@ static void resizing_is_the_sum_in_double(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_form_of_png_is_read), cmocka_unit_test(every_form_of_jpeg_is_read),
-        cmocka_unit_test(damaged_files_are_refused), cmocka_unit_test(kinds_are_recognised),
-        cmocka_unit_test(making_smaller_is_pillows), cmocka_unit_test(resizing_is_the_sum_in_double),
+        cmocka_unit_test(every_form_of_png_is_read),
+        cmocka_unit_test(every_form_of_jpeg_is_read),
+        cmocka_unit_test(drafts_are_smaller),
+        cmocka_unit_test(damaged_files_are_refused),
+        cmocka_unit_test(kinds_are_recognised),
+        cmocka_unit_test(making_smaller_is_pillows),
+        cmocka_unit_test(resizing_is_the_sum_in_double),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
