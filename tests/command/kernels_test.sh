@@ -67,9 +67,9 @@ gpu_kernels() {
     run_one kernels --device cuda --small --op attention_backward --dtype bf16 --json -
     check 'one kernel on the GPU' 'attention_backward bf16' \
         "$(sed -n 's/^ *"\(op\|type\)": "\(.*\)",$/\2/p' "$work/out" | xargs)"
-    run_one kernels --device cuda --op compress_worker
-    check 'a kernel that no GPU has is refused' yes \
-        "$(grep -q 'compress_worker: use one of .*gemm' "$work/err" && echo yes)"
+    run_one kernels --device cuda --op no_such
+    check 'an unknown kernel is refused there too' yes \
+        "$(grep -q 'no_such: use one of .*gemm' "$work/err" && echo yes)"
     run_one kernels --device cuda --size 1MiB
     check 'sizes of the host are refused' 2 $code
     run_one kernels --small

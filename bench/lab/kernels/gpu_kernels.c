@@ -14,7 +14,7 @@ enum { OTHERS = sizeof others / sizeof *others };
 bool slc_gpu_kernels_know(const char *op)
 {
     for (uint32_t i = 0; i < slc_kernel_table_rows; i++)
-        if (slc_kernel_table[i].gpu && !strcmp(op, slc_kernel_table[i].name)) return true;
+        if (!strcmp(op, slc_kernel_table[i].name)) return true;
     for (int i = 0; i < OTHERS; i++)
         if (!strcmp(op, others[i])) return true;
     return false;
@@ -201,7 +201,7 @@ sluice_status slc_gpu_kernels_measure(slc_gpu_bench *bench)
     for (sluice_dtype dtype = SLUICE_FP32; !status && dtype <= SLUICE_BF16; dtype++) {
         for (uint32_t i = 0; !status && i < slc_kernel_table_rows; i++) {
             const slc_kernel_row *row = &slc_kernel_table[i];
-            if (row->gpu && slc_gpu_bench_wants(bench, row->name, dtype)) status = measure_row(bench, row, dtype);
+            if (slc_gpu_bench_wants(bench, row->name, dtype)) status = measure_row(bench, row, dtype);
         }
         if (!status) status = measure_attention_type(bench, dtype);
 #if defined(SLUICE_HAVE_DNNL)

@@ -336,7 +336,15 @@ static sluice_status patch_embedding_backward(slc_kernel_case *c)
     return slc_patch_embedding_backward(&c->stream, &args);
 }
 
-/* ---- A one-bit exchange of two ranks: the packets are in the workspace, after 64 bytes for scales ---- */
+/* ---- A one-bit exchange of two ranks ----
+ *
+ * The workspace has 64 bytes for scales, four packets, and then the numbers below. */
+
+typedef struct {
+    int64_t bins[2][SLC_NORM_BINS], ratio;
+    double coefficient;
+    bool finite;
+} exchange_numbers;
 
 static slc_compress_shape exchange_shape(const slc_kernel_case *c)
 {
@@ -349,20 +357,29 @@ static char *packets_of(const slc_kernel_case *c, uint64_t which)
     return (char *)c->workspace + 64 + which * slc_compress_stride(&shape);
 }
 
-static slc_residue residue_of(slc_kernel_case *c)
+static exchange_numbers *numbers_of(const slc_kernel_case *c)
 {
-    return (slc_residue){c->array[2], c->workspace, NULL};
+    return (exchange_numbers *)(void *)packets_of(c, 4);
 }
 
-/* array[2] gets errors of zero, array[4] a variance, the packets random bits with a small scale. */
+static slc_residue residue_of(slc_kernel_case *c)
+{
+    return (slc_residue){c->array[2], c->workspace, numbers_of(c)->bins[0]};
+}
+
+/* array[2] gets errors of zero, array[4] a variance, the packets random bits with a small scale. On a GPU, whose
+ * workspace the host does not reach, packets stay zero. */
 static sluice_status prepare_exchange(slc_kernel_case *c)
 {
     slc_compress_shape shape = exchange_shape(c);
     uint64_t stride = slc_compress_stride(&shape);
-    if (64 + 4 * stride > c->workspace_bytes) return slc_error(SLUICE_ERR_ARGUMENT, "--size: at most 512MiB for this");
     memset(c->array[2], 0, c->count * sizeof(float));
-    memset(c->workspace, 0, 64);
     for (uint64_t i = 0; i < c->count; i++) ((float *)c->array[4])[i] = 1e-4f;
+    if (!c->workspace_bytes) return SLUICE_OK;
+    if (64 + 4 * stride + sizeof(exchange_numbers) > c->workspace_bytes)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--size: at most 256MiB for this");
+    memset(c->workspace, 0, 64);
+    *numbers_of(c) = (exchange_numbers){.coefficient = 1};
     for (uint64_t which = 0; which < 4; which++) {
         memcpy(packets_of(c, which), c->array[which % 2], stride);
         const float scale = 1e-3f;
@@ -392,10 +409,12 @@ static sluice_status compress_server(slc_kernel_case *c)
     uint64_t chunk = slc_compress_chunk(&shape);
     for (uint64_t k = 0; k < shape.ranks; k++) {
         const void *packets[] = {packets_of(c, 0), packets_of(c, 1)};
-        int64_t bins[SLC_NORM_BINS] = {0};
         const slc_residue server = {(float *)c->array[2] + k * chunk, c->workspace, NULL};
-        const slc_compress_served served = {
-            .shape = &shape, .packets = packets, .server = &server, .bins = bins, .packet = packets_of(c, 2 + k)};
+        const slc_compress_served served = {.shape = &shape,
+                                            .packets = packets,
+                                            .server = &server,
+                                            .bins = numbers_of(c)->bins[0],
+                                            .packet = packets_of(c, 2 + k)};
         sluice_status status = slc_compress_server(&c->stream, &served, 0, chunk);
         if (!status) status = slc_compress_server_end(&c->stream, &served);
         if (status) return status;
@@ -421,8 +440,7 @@ static sluice_status compress_apply(slc_kernel_case *c)
                                     .exp_avg_sq = c->array[4],
                                     .mask = true};
     const slc_compress_results results = results_of(c, &shape);
-    bool finite = true;
-    return slc_compress_apply(&c->stream, &settings, &results, &range, &finite);
+    return slc_compress_apply(&c->stream, &settings, &results, &range, &numbers_of(c)->finite);
 }
 
 /* ---- 1-bit LAMB after an exchange; always in fp32 ---- */
@@ -448,18 +466,17 @@ static sluice_status frozen_lamb_receive(slc_kernel_case *c)
     const slc_compress_shape shape = exchange_shape(c);
     const slc_frozen_lamb_settings settings = frozen_lamb_settings();
     const slc_frozen_lamb_range range = frozen_lamb_range_of(c);
-    int64_t move[SLC_NORM_BINS] = {0}, update[SLC_NORM_BINS] = {0}, ratio = 0;
+    exchange_numbers *numbers = numbers_of(c);
     const slc_compress_results results = results_of(c, &shape);
     return slc_frozen_lamb_receive(&c->stream, &settings, &results, 1.5, &range,
-                                   &(slc_frozen_lamb_sums){move, update, &ratio});
+                                   &(slc_frozen_lamb_sums){numbers->bins[0], numbers->bins[1], &numbers->ratio});
 }
 
 static sluice_status frozen_lamb_move(slc_kernel_case *c)
 {
     const slc_frozen_lamb_settings settings = frozen_lamb_settings();
     const slc_frozen_lamb_range range = frozen_lamb_range_of(c);
-    const double coefficient = 1;
-    return slc_frozen_lamb_move(&c->stream, &settings, &range, &coefficient);
+    return slc_frozen_lamb_move(&c->stream, &settings, &range, &numbers_of(c)->coefficient);
 }
 
 /* ---- 0/1 Adam in the middle of an interval ---- */
@@ -497,8 +514,7 @@ static sluice_status zero_one_gradient(slc_kernel_case *c)
     const slc_adamw_settings settings = settings_with_decay();
     const slc_zero_one_range range = zero_one_range_of(c);
     const slc_compress_results results = results_of(c, &shape);
-    bool finite = true;
-    return slc_zero_one_gradient(&c->stream, &settings, &results, &range, &finite);
+    return slc_zero_one_gradient(&c->stream, &settings, &results, &range, &numbers_of(c)->finite);
 }
 
 static sluice_status zero_one_local(slc_kernel_case *c)
@@ -514,8 +530,7 @@ static sluice_status zero_one_exchanged(slc_kernel_case *c)
     const slc_adamw_settings settings = settings_with_decay();
     const slc_zero_one_range range = zero_one_range_of(c);
     const slc_compress_results results = results_of(c, &shape);
-    bool finite = true;
-    return slc_zero_one_exchanged(&c->stream, &settings, -1, 1, &results, &range, &finite);
+    return slc_zero_one_exchanged(&c->stream, &settings, -1, 1, &results, &range, &numbers_of(c)->finite);
 }
 
 const slc_kernel_row slc_kernel_table[] = {
@@ -554,14 +569,14 @@ const slc_kernel_row slc_kernel_table[] = {
     {"pool_backward", {4, 2}, NULL, pool_backward, SLC_GPU_PATCHES},
     {"patch_embedding_forward", {8, 4}, NULL, patch_embedding_forward, SLC_GPU_PATCHES},
     {"patch_embedding_backward", {8, 4}, NULL, patch_embedding_backward, SLC_GPU_PATCHES},
-    {"compress_worker", {16.125, 12.125}, prepare_exchange, compress_worker, SLC_GPU_NONE},
-    {"compress_server", {8.375, 8.375}, prepare_exchange, compress_server, SLC_GPU_NONE},
-    {"compress_apply", {16.125, 14.125}, prepare_exchange, compress_apply, SLC_GPU_NONE},
-    {"frozen_lamb_receive", {24.125, 24.125}, prepare_exchange, frozen_lamb_receive, SLC_GPU_NONE},
-    {"frozen_lamb_move", {16, 16}, prepare_exchange, frozen_lamb_move, SLC_GPU_NONE},
-    {"zero_one_compress", {24.125, 22.125}, prepare_exchange, zero_one_compress, SLC_GPU_NONE},
-    {"zero_one_gradient", {20.125, 20.125}, prepare_exchange, zero_one_gradient, SLC_GPU_NONE},
-    {"zero_one_local", {32, 30}, prepare_exchange, zero_one_local, SLC_GPU_NONE},
-    {"zero_one_exchanged", {16.125, 16.125}, prepare_exchange, zero_one_exchanged, SLC_GPU_NONE},
+    {"compress_worker", {16.125, 12.125}, prepare_exchange, compress_worker, SLC_GPU_PARAMETERS},
+    {"compress_server", {8.375, 8.375}, prepare_exchange, compress_server, SLC_GPU_PARAMETERS},
+    {"compress_apply", {16.125, 14.125}, prepare_exchange, compress_apply, SLC_GPU_PARAMETERS},
+    {"frozen_lamb_receive", {24.125, 24.125}, prepare_exchange, frozen_lamb_receive, SLC_GPU_PARAMETERS},
+    {"frozen_lamb_move", {16, 16}, prepare_exchange, frozen_lamb_move, SLC_GPU_PARAMETERS},
+    {"zero_one_compress", {24.125, 22.125}, prepare_exchange, zero_one_compress, SLC_GPU_PARAMETERS},
+    {"zero_one_gradient", {20.125, 20.125}, prepare_exchange, zero_one_gradient, SLC_GPU_PARAMETERS},
+    {"zero_one_local", {32, 30}, prepare_exchange, zero_one_local, SLC_GPU_PARAMETERS},
+    {"zero_one_exchanged", {16.125, 16.125}, prepare_exchange, zero_one_exchanged, SLC_GPU_PARAMETERS},
 };
 const uint32_t slc_kernel_table_rows = sizeof slc_kernel_table / sizeof *slc_kernel_table;

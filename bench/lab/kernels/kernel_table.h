@@ -2,10 +2,9 @@
  *
  * To add a kernel, write a function that calls it on the case's arrays (out of place, so that every call does the
  * same), and a row {name, bytes, prepare, call, gpu} in kernel_table.c. `bytes` is the least that the kernel moves for
- * each element, in fp32 and in bf16: reads plus writes, each array once. `prepare` puts other
- * contents into the arrays if the kernel needs any instead of numbers in -1..1; it may be NULL. `gpu` says at which
- * size the kernel is measured on a GPU, if it runs there; what is not an array of the case and is read or written by
- * the kernel lies in the workspace, which begins as zeros. */
+ * each element, in fp32 and in bf16: reads plus writes, each array once. `prepare` puts other contents into the arrays
+ * if the kernel needs any instead of numbers in -1..1; it may be NULL. `gpu` says at which size the kernel is measured
+ * on a GPU. The kernel finds what it reads or writes beside the arrays in the workspace, which begins as zeros. */
 #pragma once
 
 #include "lib/device/device.h"
@@ -31,7 +30,6 @@ typedef struct {
 
 /* Sizes of a training step: gpu_kernels.c has the numbers. */
 typedef enum {
-    SLC_GPU_NONE,       /* the kernel runs on the host alone */
     SLC_GPU_TOKENS,     /* GPT-2's rows of 768, one a token */
     SLC_GPU_WIDE,       /* and those of 3072 inside an MLP */
     SLC_GPU_PARAMETERS, /* all of its parameters */

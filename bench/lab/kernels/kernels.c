@@ -81,8 +81,7 @@ static sluice_status refuse_op(const kernels_options *o)
     char names[1024] = "";
     for (uint32_t i = 0; i < slc_kernel_table_rows; i++) {
         size_t used = strlen(names);
-        if (!o->cuda || slc_kernel_table[i].gpu)
-            snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", slc_kernel_table[i].name);
+        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", slc_kernel_table[i].name);
     }
     return slc_error(SLUICE_ERR_ARGUMENT, "--op %s: use one of %s%s%s", o->op, names, o->cuda ? ", " : "",
                      o->cuda ? slc_gpu_kernels_others() : "");
