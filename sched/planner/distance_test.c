@@ -7,6 +7,7 @@
 #include "sched/schedulers/slot_order.h"
 #include "sched/simulate/simulate.h"
 #include "sched/study/random_profile.h"
+#include "tests/support/scale.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -221,7 +222,7 @@ static void parts_add_up(void **state)
 {
     (void)state;
     const slc_random_options options = slc_random_defaults();
-    for (uint64_t seed = 1; seed <= 8; seed++) {
+    for (uint64_t seed = 1; seed <= (test_brief() ? 2 : 8); seed++) {
         slc_profile *profile;
         slc_free_choices choices;
         slc_joint_answer answer;

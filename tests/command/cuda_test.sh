@@ -115,6 +115,7 @@ times = list(numbers(profile, "forward_s")) + list(numbers(profile, "backward_s"
 print("yes" if times and all(0 < t < 60 for t in times) else "no: %s" % times)
 PY
 )"
+    [ $whole = yes ] || return
     train cuda --trace "$work/timeline.json" --strategy fsdp --schedule one_ahead
     check 'a timeline' 0 $code
     check 'everything in it has a beginning and takes time' yes "$(python3 - "$work/timeline.json" <<'PY' 2>"$work/err"

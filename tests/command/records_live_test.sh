@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Records, from a file to a classifier: the commands of docs/classify-text.md as the page has them; classes keep their
 # names and their numbers; ranks that read different files are found; epochs are steps; headless tokens are read.
-# Labels: sanitized
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
 command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }

@@ -8,6 +8,7 @@
 #include "sched/simulate/simulate.h"
 #include "sched/study/random_profile.h"
 #include "sched/layout/make_plan.h"
+#include "tests/support/scale.h"
 #include "tests/support/seed.h"
 
 #include <stdarg.h>
@@ -102,7 +103,7 @@ static slc_joint_answer plan(const slc_profile *profile, uint64_t limit)
 static void fails(sluice_status status)
 {
     solver.status = status;
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+    for (uint64_t seed = 1; seed <= test_rounds(SEEDS); seed++) {
         slc_profile *profile = draw(seed);
         slc_joint_answer answer = plan(profile, UINT64_MAX);
         uint64_t most = answer.plan->arena_bytes, least;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Ends sweeps of twelve cells at drawn moments, and lets the same command go on: sweep_ends.py SLUICE [MOMENTS [SEED]].
+"""Ends sweeps of twelve cells at drawn moments, and lets the same command go on: sweep_ends.py SLUICE [MOMENTS
+[SEED [SCHEDULES]]]. With one schedule in place of two, a sweep has six cells.
 
 A moment is a way to end a sweep (the launcher is killed, with its ranks or alone; one rank is; Ctrl-C; nobody reads the
 output; the disk is full; a cell is not finite) and how many cells have finished before. Then both files must be whole,
@@ -9,7 +10,8 @@ mounted. Exit code 1 if one moment fails.
 """
 import csv, json, os, random, shutil, signal, subprocess, sys, tempfile, time
 
-CELLS = 12
+SCHEDULES = sys.argv[4] if len(sys.argv) > 4 else "serial,one_ahead"
+CELLS = 6 * len(SCHEDULES.split(","))
 WAYS = ["launcher", "all", "rank", "interrupt", "pipe", "disk", "nan"]
 LIMIT_S = 300
 
@@ -17,7 +19,7 @@ LIMIT_S = 300
 def command(sluice, text, folder, way):
     rates = "0.001,0.002,1e6" if way == "nan" else "0.001,0.002,0.003"
     return [sluice, "bench", "-n", "2", "--data", text, "--context", "32", "--batch", "2", "--steps", "30", "--repeat",
-            "1", "--strategy", "dp,fsdp", "--schedule", "serial,one_ahead", "--lr", rates, "--output", folder]
+            "1", "--strategy", "dp,fsdp", "--schedule", SCHEDULES, "--lr", rates, "--output", folder]
 
 
 def read(folder):
@@ -69,7 +71,7 @@ def disturb(line, way, folder, after, draw):
                                stderr=subprocess.DEVNULL)
     until = time.monotonic() + LIMIT_S
     while process.poll() is None and len(read(folder)[0]) < after and time.monotonic() < until:
-        time.sleep(0.01)
+        time.sleep(0.05)
     time.sleep(draw.random() * 0.1)
     if process.poll() is None and way != "nan":
         end(process, way, folder, draw)
