@@ -61,7 +61,8 @@ static uint64_t line_of(const char *text, size_t at)
     return line;
 }
 
-/* Text in UTF-16 has a zero in most pairs of bytes, wherever it is in letters of ASCII. */
+/* Names the encoding that the bytes look like; NULL: none. Text in UTF-16 has a zero in most pairs of bytes, wherever
+ * it is in letters of ASCII. */
 static const char *encoding_of(const halves *h, const unsigned char *text, size_t bytes)
 {
     if (bytes >= 8 && bytes % 4 == 0 && !text[1] && !text[2] && !text[3] && text[0] && text[4] && !text[5] && !text[6])

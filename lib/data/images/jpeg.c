@@ -29,7 +29,8 @@ static void failed(j_common_ptr jpeg)
     longjmp(d->back, 1);
 }
 
-/* libjpeg fills what is missing with grey and only warns. Other warnings are of bytes that do not matter. */
+/* Fails the decoding if part of the image is missing, which libjpeg fills with grey and only warns of. Other warnings
+ * are of bytes that do not matter. */
 static void warned(j_common_ptr jpeg, int level)
 {
     int code = jpeg->err->msg_code;

@@ -34,7 +34,7 @@ static void failed(png_structp png, png_const_charp why)
     png_longjmp(png, 1);
 }
 
-/* Unknown chunks, wrong profiles: the image can be read. */
+/* Ignores warnings, which are of unknown chunks and wrong profiles: the image can be read all the same. */
 static void warned(png_structp png, png_const_charp why)
 {
     (void)png, (void)why;

@@ -44,7 +44,7 @@ static void read_text(const slc_records *set, slc_records_item *record, slc_fiel
         *out = span_of(value);
 }
 
-/* A whole number that Python wrote as 1.0 is that number. */
+/* Reads a label. A whole number that Python wrote as 1.0 counts as 1. */
 static void read_label(const slc_records *set, slc_records_item *record, char *why)
 {
     const json_t *value = field_of(set, record, SLC_FIELD_LABEL, why);
@@ -96,7 +96,8 @@ static sluice_status read_messages(const slc_records *set, slc_records_item *rec
     return SLUICE_OK;
 }
 
-/* Numbers of any length, and NaN, are what Python writes and JSON does not have: they are read another way. */
+/* Parses a line. Python also writes numbers of any length, and NaN, which JSON does not have: such a line is read
+ * another way. */
 static sluice_status parse(const char *line, size_t bytes, json_t **out, char *why)
 {
     json_error_t error;

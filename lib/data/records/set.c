@@ -100,7 +100,7 @@ static sluice_status read_line(const slc_records_file *part, const uint64_t plac
     return status;
 }
 
-/* The first line ends before the first record begins. */
+/* Finds the columns in the first line, which ends before the first record begins. */
 static sluice_status find_columns(slc_records *set, slc_records_file *part)
 {
     slc_records_item record = {0};
@@ -147,7 +147,7 @@ static void say_fields(const slc_records *set, char *out, size_t room)
             (size_t)snprintf(out + used, used < room ? room - used : 0, "%s\"%s\"", f ? ", " : "", set->names.of[f]);
 }
 
-/* The first record says what all have. */
+/* Finds the fields of the set: the first record says which fields all records have. */
 static sluice_status find_fields(slc_records *set)
 {
     slc_records_item record = {0};

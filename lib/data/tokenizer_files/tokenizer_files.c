@@ -106,7 +106,8 @@ static int add_special_tokens(json_t *config, const slc_tokenizer *tokenizer, co
            name_token(config, "pad_token", tokenizer, special->padding);
 }
 
-/* GPT-2 would take token_type_ids for tokens of its own. */
+/* Makes a tokenizer_config.json. For GPT-2 it leaves token_type_ids out of the inputs, because the model would take
+ * them for tokens of its own. */
 static json_t *make_config(const slc_tokenizer *tokenizer, const slc_special_tokens *special)
 {
     const slc_tokenizer_manner manner = slc_tokenizer_get_manner(tokenizer);
@@ -183,7 +184,8 @@ static bool prepares_text(const char *class)
     return strncmp(class, "PreTrainedTokenizer", 19) && strcmp(class, "TokenizersBackend") != 0;
 }
 
-/* Classes of WordPiece have BertTokenizer's defaults. */
+/* Finds the first key for which tokenizer_config.json prepares a text otherwise than tokenizer.json. With a class of
+ * WordPiece, keys that it lacks have BertTokenizer's defaults. */
 static sluice_status find_difference(const slc_tokenizer *tokenizer, const json_t *config, char **line)
 {
     const slc_tokenizer_manner is = slc_tokenizer_get_manner(tokenizer);
