@@ -199,7 +199,7 @@ sluice_status slc_json_members(const slc_json_place *at, const json_t *object, c
 
 /* ---- Documents ---- */
 
-/* jansson quotes the text that it could not read, line ends included. */
+/* Makes one line of a message: jansson quotes the text that it could not read, with its line ends. */
 static void one_line(char *text)
 {
     for (; *text; text++)

@@ -169,7 +169,7 @@ static sluice_status compare_arrays(const slc_json_place *at, const json_t *held
     return SLUICE_OK;
 }
 
-/* Older files, from before there was another type, do not mention fp32. */
+/* True if the file does not mention a type that is fp32 in the job: files from before there was another type do not. */
 static bool says_nothing_of_fp32(const json_t *held, const char *key, const json_t *value)
 {
     const char *text = json_string_value(value);

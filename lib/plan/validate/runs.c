@@ -70,7 +70,7 @@ static void sum_up(uint32_t *start, uint32_t lists)
     }
 }
 
-/* Filling has moved each start to that of the next list. */
+/* Moves the starts back, because filling has moved each one to that of the next list. */
 static void move_back(uint32_t *start, uint32_t lists)
 {
     for (uint32_t l = lists; l > 0; l--) start[l] = start[l - 1];
