@@ -64,7 +64,7 @@ static sluice_status precision_of(const char *text, const char *name, bool *give
     return SLUICE_OK;
 }
 
-/* Every name in the list must be a layer's. */
+/* Checks the names in the list of precisions, each of which must be a layer's. */
 static sluice_status check_precision_names(const sluice_model *m, const char *text)
 {
     while (text && *text) {

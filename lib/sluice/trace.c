@@ -36,7 +36,7 @@ static uint32_t item_count(const slc_recorded *from)
 
 /* ---- Collecting ---- */
 
-/* The last steps of the plan that runs. */
+/* Chooses the steps that are shown: the last ones of the plan that runs. */
 static size_t choose(const slc_recorded *from, slc_moment *out)
 {
     size_t counts[SLC_MOMENT_LANES], kept = 0, all = 0;
@@ -136,7 +136,7 @@ static void note(rank_times *t, const slc_moment *record, double at_s)
     }
 }
 
-/* Operations on the wire are worked on in order. */
+/* Finds when each operation began: the wire works on them one after another, in their order. */
 static void find_starts(rank_times *t)
 {
     double free_s = -INFINITY;

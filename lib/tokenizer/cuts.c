@@ -38,8 +38,9 @@ static void forbid_words(slc_cuts *cuts)
     cuts->after_others = 0;
 }
 
-/* A token with white space inside it would be cut. One that takes the white space after it would leave it to the next
- * part. One that begins with white space and stands alone must see the character before it. */
+/* Forbids cuts for the sake of added tokens. A token with white space inside would be cut in two. A token that takes
+ * the white space after it would leave that space to the next part. A token that begins with white space and stands
+ * alone must see the character before it. */
 static void learn_added(slc_cuts *cuts, const slc_added_finder *finder, bool normalized)
 {
     for (size_t i = 0; i < finder->count; i++) {

@@ -170,7 +170,8 @@ static sluice_status declare_all(const sluice_model *m, slc_safetensors_writer *
     return status;
 }
 
-/* Every rank reads, because reading is collective; only rank 0 has a writer. */
+/* Reads all parameters, and writes them if there is a writer. Every rank reads, because reading is collective; only
+ * rank 0 has a writer. */
 static sluice_status stream_all(const sluice_model *m, slc_safetensors_writer *writer, float *piece)
 {
     sluice_status status = SLUICE_OK, written = SLUICE_OK;

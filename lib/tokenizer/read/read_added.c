@@ -41,7 +41,7 @@ static sluice_status check_number(const char *path, const slc_tokenizer *tokeniz
                      token->number, known >= 0 ? "but in model.vocab it has" : "where the next free one is", expected);
 }
 
-/* The text that is looked for in normalised text. */
+/* Makes the text of an added token that is looked for in normalised text. */
 static sluice_status normalized_text(const char *path, slc_tokenizer *out, const slc_added_token *token,
                                      slc_chars *work, slc_chars *text)
 {
