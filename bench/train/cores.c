@@ -62,7 +62,8 @@ void slc_cores_count(slc_rank_cores *of, uint64_t ranks, uint64_t threads, slc_c
 
 /* ---- Looking ---- */
 
-/* Containers of one machine share its cores, so the running kernel alone says which host this is. */
+/* Returns a number for the host. Containers of one machine share its cores, so only the running kernel counts, and not
+ * the name of the host. */
 static uint64_t identify_host(void)
 {
     char text[256] = "";

@@ -23,7 +23,8 @@ static void take_earlier(slc_training_deadline *d, uint64_t from_ns, double seco
     snprintf(d->why, sizeof d->why, "%s%s", what, value);
 }
 
-/* Slurm's variables are no settings of ours: one that cannot be read is no reason to end a run. */
+/* Takes the end of Slurm's job from its variable. Slurm's variables are not our settings, so one that cannot be read is
+ * no reason to end a run. */
 static void take_job_end(const char *text, uint64_t begun_ns, time_t wall, slc_training_deadline *d)
 {
     char *end;

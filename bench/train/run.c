@@ -270,7 +270,8 @@ static void warn_of_warmup(const training *t, double end)
                 (unsigned long long)o->freeze_step, (unsigned long long)o->warmup, (unsigned long long)o->warmup);
 }
 
-/* A run that goes on after one with another batch counts the tokens that it has seen. */
+/* Makes the schedule of rates, and finds where its clock stands. A run that goes on after one with another batch counts
+ * the tokens that it has seen. */
 static sluice_status begin_rates(training *t, const sluice_model_config *model)
 {
     const slc_training_options *o = t->options;
@@ -554,7 +555,8 @@ static bool weights_are_readable(const training *t)
     return readable;
 }
 
-/* The last step must leave equal weights, so it is tried again with further data if it is skipped. */
+/* Runs a step and agrees on its loss. The last step must leave equal weights on all ranks, so it is tried again with
+ * further data if it is skipped. */
 static sluice_status step_and_agree(training *t, uint64_t i, bool last, bool exchange, slc_training_step *step,
                                     bool *stop)
 {
@@ -590,7 +592,7 @@ static sluice_status note_skip(training *t, const slc_training_step *step, uint6
                      (unsigned long long)(step->step - *in_a_row));
 }
 
-/* Values and two averages in fp32, as the bundled optimizers have them; it is for a guess. */
+/* Guesses the bytes of a checkpoint: values and two averages in fp32, as the bundled optimizers have them. */
 static uint64_t checkpoint_bytes(const training *t)
 {
     return 12 * t->result->parameters;
@@ -669,7 +671,7 @@ static sluice_status run_steps(training *t)
 
 /* ---- After the last step ---- */
 
-/* A file that cannot be written does not keep the other outputs from being written. */
+/* Gathers the error of a file that cannot be written, so that the other outputs are written all the same. */
 static sluice_status without_it(slc_outcome *outputs, sluice_status status)
 {
     status = slc_path_was_good(status);

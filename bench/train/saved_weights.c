@@ -127,7 +127,8 @@ double slc_saved_weights_dropout(const slc_training_options *o)
     return most;
 }
 
-/* The run had no dropout because nobody asked for it; the folder still says what the model was made with. */
+/* Keeps in the folder the dropout that the weights' own configuration asks for. The run had none, because nobody asked
+ * for it, but the folder still says what the model was made with. */
 static sluice_status keep_dropout(const slc_training_options *o)
 {
     json_t *from = NULL, *to = NULL;
@@ -203,7 +204,7 @@ typedef struct {
     bool failed, full; /* a rank could not write; rank 0's disk has no room, so that waiting may help */
 } save_outcome;
 
-/* Writing fails on rank 0 alone, and the others must hear of it. */
+/* Tells all ranks how the save ended, because writing fails on rank 0 alone. */
 static sluice_status agree_on_save(const slc_saved_weights *s, sluice_status mine, save_outcome *out)
 {
     const uint64_t parameters = sluice_model_param_count(sluice_model_get_config(s->model));

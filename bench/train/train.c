@@ -207,7 +207,7 @@ static sluice_status write_results(output *out, const sluice_world *world, const
     return slc_training_write_json(&out->json, world, runs);
 }
 
-/* The log of a run that failed stays; a summary of it is not written. */
+/* Closes the outputs. If the run failed its log stays, and no summary is written. */
 static void close_output(output *out, bool failed)
 {
     if (failed) slc_result_file_abandon(&out->json);
@@ -300,7 +300,7 @@ static int start_ranks(uint64_t ranks, char *const *args)
     return slc_launch_self((int)ranks, "train", args, NULL, &exit_code) ? slc_fail(command) : exit_code;
 }
 
-/* Mistakes in the first lines of the data are told before ranks start. */
+/* Looks at the first lines of the data before ranks start, so that mistakes there are told once. */
 static sluice_status look_at_data(const slc_training_options *options)
 {
     sluice_model_config model = SLUICE_INIT(sluice_model_config);

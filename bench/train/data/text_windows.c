@@ -265,7 +265,7 @@ static sluice_status open_tokenizer(reading *r, text_data *d)
     return status;
 }
 
-/* A model with first values has room for the tokens that are there. */
+/* Gives a model with first values a vocabulary that has room for the tokens that are there. */
 static sluice_status fit_uint16(const reading *r, const slc_text *text)
 {
     uint32_t largest;
@@ -297,7 +297,7 @@ static sluice_status read_tokens(reading *r, text_data *d)
     return slc_text_encode(d->text, &how);
 }
 
-/* The text that is evaluated on is read as the other one is. */
+/* Opens the text that is evaluated on, and reads it as the training text is read. */
 static sluice_status read_evaluation(const reading *r, text_data *d)
 {
     if (slc_text_is_bytes(d->evaluation) && r->tokenizer) {

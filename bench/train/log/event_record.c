@@ -45,7 +45,7 @@ static uint32_t masked_crc(const void *data, size_t bytes)
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 
-/* The content follows the 12 bytes that its length needs; both sums are known at its end. */
+/* Begins a record. Its content follows the 12 bytes of its length; both checksums are known only at its end. */
 static writer begin_record(char *out, double time_s)
 {
     writer w = {out + 12};

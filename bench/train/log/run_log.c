@@ -147,7 +147,7 @@ static void remove_events(const char *folder)
     if (entries) closedir(entries);
 }
 
-/* The earlier run.json goes along, so that the first start of a run is known at its end. */
+/* Takes the earlier run.json into the new one, so that the first start of a run is known at its end. */
 static void keep_earlier(json_t *run, const char *path)
 {
     char *text = NULL;
@@ -184,7 +184,7 @@ static sluice_status write_run(const slc_training_log *log, uint64_t steps_befor
     return status;
 }
 
-/* The folder's own entries must last too. */
+/* Syncs the folder, because its entries must survive a loss of power too. */
 static void sync_folder(const char *path)
 {
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -74,7 +74,7 @@ double slc_lr_schedule_rate(const slc_lr_schedule *s, double before)
 
 typedef unsigned long long whole;
 
-/* Options that have no effect under the schedule are refused: who gives them expects one. */
+/* Refuses options that have no effect under the schedule, because a user who gives them expects one. */
 static sluice_status check_unused(const slc_training_options *o, slc_lr_kind kind)
 {
     if (kind == SLC_LR_CONSTANT && o->lr_min > 0)
@@ -104,7 +104,8 @@ static sluice_status check_unused(const slc_training_options *o, slc_lr_kind kin
     return SLUICE_OK;
 }
 
-/* Over tokens nothing follows from --steps: what a step takes may change when a run is resumed. */
+/* Checks a schedule over tokens, in which nothing follows from --steps: what a step takes may change when a run is
+ * resumed. */
 static sluice_status check_tokens(const slc_training_options *o, const slc_lr_schedule *s, uint64_t tokens_per_step)
 {
     const struct {

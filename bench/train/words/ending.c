@@ -61,7 +61,7 @@ static void print_stop(FILE *file, const slc_training_options *o, const slc_trai
         fprintf(file, ", not saved%s\n", o->save ? "" : ": there was no --save");
 }
 
-/* Losses of skipped steps need not be finite. */
+/* Prints the first and the last loss. There may be none that is finite, because those of skipped steps need not be. */
 static void print_losses(FILE *file, const slc_training_result *r)
 {
     if (isfinite(r->first_loss))

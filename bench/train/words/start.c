@@ -50,7 +50,7 @@ static void print_data(FILE *out, const slc_training_options *o, const slc_train
     if (about->tokenizer) fprintf(out, "tokenizer  %s\n", about->tokenizer);
 }
 
-/* After --resume the parameters have the checkpoint's values. */
+/* Names the parameters that begin anew; none does after --resume, because they have the checkpoint's values. */
 static void print_new(FILE *out, const slc_training_options *o, const slc_training_result *r)
 {
     if (r->new_parameters && !o->resume)

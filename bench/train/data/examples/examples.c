@@ -69,7 +69,7 @@ static sluice_status hash_examples(const slc_training_data *base, uint64_t *hash
 
 /* ---- Which records ---- */
 
-/* Nine of ten are trained on, if nothing else is held out. */
+/* Returns the record of an example of the training part: nine of ten records, unless other data are held out. */
 static uint64_t record_to_train(const example_data *d, uint64_t example)
 {
     return d->evaluation ? example : example / (TENTH - 1) * TENTH + example % (TENTH - 1);
@@ -434,7 +434,8 @@ static sluice_status open_classes(const slc_training_options *o, const slc_train
                      d->classes.count, d->classes.names[0], o->weights, model->classes);
 }
 
-/* Lengths are few, so that a model of many layers is made quickly. */
+/* Returns the step between the lengths of micro-batches. There are few lengths, so that a model of many layers is made
+ * quickly. */
 static uint32_t length_step(const slc_training_options *o, uint32_t context)
 {
     if (o->pad_to) return (uint32_t)slc_least(o->pad_to, context);
