@@ -81,7 +81,7 @@ static void ignore_lost_peer(void *context, int rank, const char *why)
     (void)why;
 }
 
-/* Each is really opened, as a world of one, so that what is listed works here. */
+/* Lists the transports. Each is really opened, as a world of one, so that the listed ones do work here. */
 static json_t *transports(void)
 {
     static const struct {

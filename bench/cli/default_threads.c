@@ -26,8 +26,8 @@ static sluice_status read_count(const char *name, char after, uint64_t *out)
     return SLUICE_OK;
 }
 
-/* Slurm counts CPUs for a task. If a launcher inside the task starts several ranks, the node's CPUs are theirs
- * together. */
+/* Limits the threads to this rank's share of the node. Slurm counts CPUs for a task; if a launcher inside the task
+ * starts several ranks, they share the node's CPUs. */
 static sluice_status share_node(uint64_t *threads)
 {
     sluice_world_config config;

@@ -83,7 +83,8 @@ static char *section_of(const slc_tool *program, const sluice_command *command)
     return text;
 }
 
-/* The first command, which has the most options, tells its own; the others name those that they share with it. */
+/* Prints the sections of all commands. The first command, which has the most options, describes all of its own; the
+ * others only name those that they share with it. */
 static int print_sections(const slc_tool *program)
 {
     char first_name[64], *first = section_of(program, program->commands[0]), *section = first;

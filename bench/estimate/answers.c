@@ -39,7 +39,8 @@ static sluice_status survey_under(const slc_survey *s, uint64_t budget_bytes, do
 
 /* ---- The smallest budget ---- */
 
-/* Under a budget that nothing fits into no layers are fused that would take memory, as in a refused training. */
+/* Finds the smallest budget that works. Layers are fused as under a budget that nothing fits into: none that would take
+ * memory, as in a training that is refused. */
 static sluice_status find_smallest(const slc_survey *s, uint64_t *bytes)
 {
     slc_profile *profile = NULL;
@@ -55,8 +56,8 @@ static sluice_status find_smallest(const slc_survey *s, uint64_t *bytes)
 
 /* ---- Strategies ---- */
 
-/* train plans a serial schedule before it has measured anything, so the times that follow from the pace come in only
- * when the plan is there. */
+/* Finds what one strategy needs and takes. `sluice train` plans a serial schedule before it has measured anything, so
+ * the times that follow from the pace are set only when the plan is there. */
 static sluice_status weigh_strategy(const slc_survey *s, const slc_profile *profile, bool recompute,
                                     slc_strategy_need *need)
 {

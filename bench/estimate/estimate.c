@@ -123,7 +123,7 @@ static void write_files(const slc_training_options *o, const slc_profile *profil
     slc_outcome_add(files, write_text(o->plan_out, status, text));
 }
 
-/* With a budget the answer is a plan too. */
+/* Plans within the user's budget, if there is one. */
 static sluice_status plan_for_user(const estimate_options *o, const slc_survey *s, FILE *out, slc_budget_plan *row,
                                    slc_outcome *files)
 {
@@ -150,7 +150,8 @@ static sluice_status plan_for_user(const estimate_options *o, const slc_survey *
     return status;
 }
 
-/* A budget that is too small is an error that comes after all other answers, as a file that cannot be written is. */
+/* Makes and prints the estimate. A budget that is too small is reported after all other answers, and so is a file that
+ * cannot be written. */
 static sluice_status estimate(const estimate_options *o)
 {
     const slc_training_options *t = &o->training;

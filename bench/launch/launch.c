@@ -295,7 +295,8 @@ static void note_end(job *j, int rank, const siginfo_t *info)
     j->ends[rank] = (slc_rank_end){++j->failed, killed, number};
 }
 
-/* The first process of a container inherits the children that other processes leave behind, and has to reap them. */
+/* Reaps processes that are not ours. The first process of a container inherits the children that other processes leave
+ * behind, and has to reap them. */
 static void reap_strangers(const job *j)
 {
     siginfo_t info = {0};
@@ -326,8 +327,8 @@ static void reap_rank(job *j, int rank, bool only_killed)
     note_end(j, rank, &info);
 }
 
-/* If several ranks have ended since the last look, one that was killed is noted first: the others only failed because
- * they heard of its end. */
+/* Reaps the ranks that have ended since the last look, those that were killed first: the others only failed because
+ * they heard of their end. */
 static void reap(job *j)
 {
     for (int i = 0; i < j->options->ranks; i++) reap_rank(j, i, true);
@@ -414,7 +415,8 @@ static bool is_hurried(const job *j)
     return j->interrupts || j->limit_is_over;
 }
 
-/* A reader such as `| head -1` has seen enough: ranks are told to stop by SIGTERM, and can save. */
+/* Looks whether the reader of an output has gone. A reader such as `| head -1` has then seen enough: the ranks are told
+ * to stop by SIGTERM, and can save. */
 static void check_reader(job *j, int which)
 {
     if (j->reader_is_gone || slc_output_queue_lost(j->outputs[which].queue) != EPIPE) return;
@@ -437,7 +439,7 @@ static bool is_stuck(output *out)
     return now - out->progress_ns >= (uint64_t)(STUCK_S * 1e9);
 }
 
-/* Ranks that are to end must not wait for a reader. */
+/* Lets go of the outputs that are stuck when the ranks are to end, because ranks must not wait for a reader then. */
 static void check_outputs(job *j)
 {
     for (int i = 0; i < OUTPUTS; i++) {
@@ -531,7 +533,8 @@ static bool nobody_reads(job *j)
     return stuck && is_hurried(j);
 }
 
-/* Like any program the launcher waits for its reader, unless somebody waits for the end of the job. */
+/* Writes what is left. Like any program the launcher waits for its reader, unless somebody waits for the end of the
+ * job. */
 static void drain(job *j)
 {
     int interrupts = j->interrupts;

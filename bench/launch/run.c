@@ -17,7 +17,7 @@ enum { EXIT_NOT_RUN = 126, EXIT_NOT_FOUND = 127 }; /* as shells have them */
 
 #define FIELD(name) SLC_OPTION_FIELD(slc_launch_options, name)
 
-/* The ranks read the time as it was typed. */
+/* Checks the time limit and keeps its text, because the ranks read it as it was typed. */
 static sluice_status set_timeout(void *options, const slc_option *row, char *text)
 {
     double seconds;

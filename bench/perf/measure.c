@@ -148,7 +148,7 @@ static sluice_status look_at_host(const slc_perf *perf, const uint64_t *hosts)
     return status || !perf->on_gpu ? status : look_at_gpu(perf);
 }
 
-/* Every rank finds its own answer, and all go on or none does. */
+/* Checks that the memory is enough. Every rank finds its own answer, and then all go on or none does. */
 static sluice_status check_memory(const slc_perf *perf)
 {
     const uint64_t mine = slc_host_identify();
@@ -296,7 +296,8 @@ static sluice_status wait_until_done(slc_perf *perf, uint32_t index)
     return status || !perf->on_gpu ? status : slc_comm_synchronize(perf->comm, index);
 }
 
-/* Submission would wait for a free place in the queue too, but without computing meanwhile. A GPU computes on. */
+/* Waits for free places in the queue, and computes meanwhile. Submission would wait for them too, but without
+ * computing. A GPU computes on by itself. */
 static sluice_status wait_for_places(slc_perf *perf, uint32_t index)
 {
     sluice_status status = SLUICE_OK;

@@ -140,7 +140,8 @@ static sluice_status check_on_gpu(const slc_perf_options *o)
     return SLUICE_OK;
 }
 
-/* A size that was not given is no obstacle to the other. */
+/* Checks the options against each other. If only one bound of the sizes was given, the other one moves out of its way.
+ */
 static sluice_status check(void *options)
 {
     slc_perf_options *o = options;

@@ -15,7 +15,7 @@ static void by_memcpy(sluice_stream *stream, const slc_plain_piece *piece)
     memcpy(piece->to, piece->from, piece->bytes);
 }
 
-/* The C library chooses another loop for what it takes to fit a cache. */
+/* Copies by pieces, for which the C library chooses the loop that it uses for what fits a cache. */
 static void by_pieces(sluice_stream *stream, const slc_plain_piece *piece)
 {
     const uint64_t most = 128 << 10;

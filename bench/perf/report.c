@@ -24,7 +24,8 @@ void slc_perf_report_close(slc_perf_report *report)
 
 /* ---- The table ---- */
 
-/* A disk that is full is an error at the end; a reader that leaves has seen enough. */
+/* Writes out the rows so far. A full disk is an error at the end, and a reader that leaves has seen enough: neither
+ * ends the measurement here. */
 static void flush(slc_perf_report *report)
 {
     errno = 0;

@@ -82,7 +82,7 @@ static sluice_status start_ranks(const launcher *l, slc_launch_end *end, int *co
     return slc_launch_self_as(&how, "bench", l->argv + 1, more, code);
 }
 
-/* The files that the ranks left in the folder count, however the ranks ended. */
+/* Reads the results that the ranks left in the folder, which count however the ranks ended. */
 static sluice_status read_results(launcher *l)
 {
     slc_bench_results_free(&l->results);
@@ -95,7 +95,7 @@ static sluice_status read_results(launcher *l)
 
 /* ---- Where they ended ---- */
 
-/* The cell that the ranks did not survive gets its row; a full disk does not end the sweep. */
+/* Adds a row for the cell that the ranks did not survive. A full disk does not end the sweep. */
 static sluice_status note_failure(launcher *l, const char *why)
 {
     slc_bench_case one;
@@ -110,7 +110,8 @@ static sluice_status note_failure(launcher *l, const char *why)
     return SLUICE_OK;
 }
 
-/* The ranks ended with an error. Was it that of a cell, after which new ones can go on? */
+/* Called when the ranks ended with an error. If it was that of a cell, notes it there, and new ranks can go on after
+ * the cell; else the sweep ends with their exit code. */
 static sluice_status go_on_after(launcher *l, const slc_launch_end *end, int code)
 {
     char late[64];

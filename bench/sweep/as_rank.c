@@ -34,7 +34,7 @@ static int conclude_or_leave(const slc_bench_results *results, slc_bench_options
     return code;
 }
 
-/* Rank 0 learns what the folder has. */
+/* Opens the folder on rank 0, which learns there what results it has. */
 static sluice_status open_results(const sluice_world *world, slc_bench_options *options, slc_bench_results *results)
 {
     if (options->part >= 0) return slc_bench_reopen(options, results);
@@ -77,7 +77,7 @@ static sluice_status sweep_in(sluice_world *world, slc_bench_options *options, s
     return status;
 }
 
-/* Errors: ARGUMENT if this world cannot serve all throttles. */
+/* Sets the world's configuration. Errors: ARGUMENT if this world cannot serve all throttles. */
 static sluice_status configure_world(const slc_bench_options *options, sluice_world_config *config)
 {
     slc_bench_case first;

@@ -38,7 +38,7 @@ static sluice_status find_file(const char *source, char *path)
     return slc_error(SLUICE_ERR_ARGUMENT, "--join %s: the name is too long", source);
 }
 
-/* A row that was joined before knows where it is from. */
+/* Notes in a row where it is from, unless it was joined before and knows it. */
 static bool mark_row(json_t *row, const char *source, const slc_bench_results *from)
 {
     json_t *name = json_string(source);
@@ -100,7 +100,8 @@ static bool has_results(const char *folder)
     return !slc_folder_path(folder, "results.json", path) && !access(path, F_OK);
 }
 
-/* Results that are there are a sweep's, which nobody wants to lose to a table of several. */
+/* Finds a folder for the joined results. Without --overwrite none that has results is taken: they are a sweep's, which
+ * nobody wants to lose to a table of several. */
 static sluice_status find_folder(slc_bench_options *o)
 {
     sluice_status status = SLUICE_OK;

@@ -146,7 +146,8 @@ static const char help_text[] =
 
 /* ---- Lists ---- */
 
-/* "1gbit,50us" is one throttle: a time belongs to the bandwidth before it. */
+/* True if the item of the list is a time: "1gbit,50us" is one throttle, because a time belongs to the bandwidth before
+ * it. */
 static bool is_latency(const char *text)
 {
     double value;
@@ -170,7 +171,7 @@ static bool same_item(list_kind kind, const char *a, const char *b)
     return kind == NUMBERS && strtod(a, NULL) == strtod(b, NULL);
 }
 
-/* "4,5MiB" is a decimal as some languages write it: a size that is meant has a unit. */
+/* Refuses "4,5MiB", which is a decimal as some languages write it: of two sizes each would have a unit. */
 static sluice_status check_decimal(const char *option, list_kind kind, const char *before, const char *item)
 {
     const bool plain = before && before[strspn(before, "0123456789")] == 0 && item[0] >= '0' && item[0] <= '9';
@@ -180,7 +181,7 @@ static sluice_status check_decimal(const char *option, list_kind kind, const cha
                      item, before, item);
 }
 
-/* Values that are equal are one. */
+/* Splits a list into its values. Values that are equal count once. */
 static sluice_status split_list(const char *option, const char *text, list_kind kind, slc_bench_list *list)
 {
     list->storage = strdup(text);
@@ -490,7 +491,8 @@ sluice_status slc_bench_options_set_budgets(slc_bench_options *options, const ch
 
 /* ---- Parsing ---- */
 
-/* --join may stand after the first of its folders, so whether a word is one is known at the end. */
+/* Keeps an argument as a folder of --join. The option may stand after the first of its folders, so only at the end is
+ * it known whether there may be any. */
 static sluice_status take_source(void *options, char *text)
 {
     slc_bench_options *o = options;

@@ -61,7 +61,8 @@ static sluice_status note_plan(sluice_runtime *rt, void *context)
     return w->sweep->out ? digest_plan(rt, w->plan_sha256) : SLUICE_OK;
 }
 
-/* A file that cannot be written does not end hours of work; only the writing at the end must succeed. */
+/* Writes the results so far. A file that cannot be written does not end hours of work; only the writing at the end must
+ * succeed. */
 static sluice_status keep_for_now(const slc_bench_sweep *sweep)
 {
     sluice_status status = slc_path_was_good(slc_bench_save(sweep->results, sweep->options));

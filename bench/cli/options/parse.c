@@ -224,7 +224,8 @@ static void show_standard_error(void)
     kept = NULL;
 }
 
-/* A wrong argument has ended the process: all ranks have the same arguments as a rule, and one tells. */
+/* Reports a wrong argument, which has ended the process, once: as a rule all ranks have the same arguments, and one
+ * rank is enough to report it. */
 static void tell_once(void)
 {
     if (!kept) return;

@@ -99,7 +99,8 @@ static void write_after(FILE *out, const slc_nccl_communicator *c, const slc_ncc
         fprintf(out, " before its first %s", slc_nccl_ordinal_name(c));
 }
 
-/* "; its last call was all_gather int8[4] on communicator 77aa" if that is another communicator. */
+/* Writes words such as "; its last call was all_gather int8[4] on communicator 77aa", if that is another communicator.
+ */
 static void write_last_call(FILE *out, const graph *g, const slc_nccl_member *m)
 {
     const slc_nccl_process *p = m->process;
@@ -117,7 +118,7 @@ static void write_last_call(FILE *out, const graph *g, const slc_nccl_member *m)
     }
 }
 
-/* "rank 2 (host a, pid 17) is gone after operation 41" */
+/* Writes words such as "rank 2 (host a, pid 17) is gone after operation 41". */
 static void write_state(FILE *out, const graph *g, const slc_nccl_communicator *c, const slc_nccl_member *m,
                         slc_nccl_finding_kind kind)
 {
@@ -281,7 +282,7 @@ static const slc_nccl_process *process_of_rank(const graph *g, const slc_nccl_co
     return NULL;
 }
 
-/* "rank 2 (host a, pid 17, running) has not come to it" */
+/* Writes words such as "rank 2 (host a, pid 17, running) has not come to it". */
 static void write_missing_rank(const graph *g, slc_nccl_finding *f, const slc_nccl_process *p, int rank)
 {
     const char *state = p ? slc_nccl_state_name(p->state) : "missing";
@@ -400,7 +401,8 @@ static void write_link(FILE *out, const slc_nccl_wait *w)
     fprintf(out, " and waits for rank %d", w->to->rank);
 }
 
-/* A send that nobody receives is the cause if its sender is waited for in a collective. */
+/* True if the circle has waits for a send or receive and waits for a collective: then a send that nobody receives is
+ * the cause. */
 static bool mixes_kinds(const slc_nccl_wait *const *circle, size_t length)
 {
     size_t exchanges = 0;

@@ -26,7 +26,7 @@ static bool was_given_up(const slc_nccl_communicator *c)
     return aborted;
 }
 
-/* Nothing that `to` does will end the wait. */
+/* True if nothing that `to` does can end the wait. */
 static bool is_hopeless(const slc_nccl_wait *w)
 {
     if (!w->to) return false;

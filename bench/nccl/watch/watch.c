@@ -84,7 +84,8 @@ static sluice_status note_movement(watch *w, double *quiet_s)
     return SLUICE_OK;
 }
 
-/* Old records of dead programs lie next to those of a running one; they are compared when nothing runs. */
+/* Chooses the processes that are compared: those of programs that run, next to which old records of dead programs may
+ * lie; or all of them if nothing runs. */
 static size_t select_processes(const watch *w, slc_nccl_process *out, double *quiet_s)
 {
     bool some_alive = false;

@@ -112,7 +112,8 @@ static double elapsed_at(const json_t *run, size_t step)
     return json_number_value(json_array_get(json_object_get(run, "elapsed_s"), step));
 }
 
-/* Results of earlier versions have all steps and do not say so. */
+/* Returns the steps from one point of the losses to the next; results of earlier versions have every step, and do not
+ * say so. */
 static size_t steps_a_point(const json_t *run)
 {
     const json_int_t every = json_integer_value(json_object_get(run, "losses_every"));
@@ -202,8 +203,8 @@ static void put_panel(FILE *file, const json_t *runs, const json_t *like, int co
     fputc('\n', file);
 }
 
-/* The axis ends at the losses after the first steps: all runs share the early fall, and it would hide the
- * differences. */
+/* Returns where the axis of losses ends: at the largest loss after the first steps, because all runs share the early
+ * fall, which would hide the differences. */
 static double highest(const json_t *runs)
 {
     double high = 0;
