@@ -231,7 +231,8 @@ static double gathered_at(const account *a, uint32_t u, int64_t h)
     return part;
 }
 
-/* A fraction that moves inside a slot is in flight at its end. */
+/* Returns the fraction of a unit's exchange that is in flight at half row h: one that moves inside a slot is in flight
+ * at the slot's end. */
 static double exchanged_at(const account *a, uint32_t u, int64_t h)
 {
     double part = 0;

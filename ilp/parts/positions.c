@@ -37,8 +37,8 @@ uint32_t slc_flow_family_serial_position(const slc_slot_model_parts *parts, cons
     return is_drawn_to_first(family) && !holds_least_at_last(parts, family) ? family->first : family->last;
 }
 
-/* Another family may require another gap: dp's gather comes after its reduction, and a reduction that frees nothing
- * comes right before its gather. */
+/* True if the gap that the family allows may depend on another family: dp's gather comes after its reduction, and a
+ * reduction that frees nothing comes right before its gather. */
 static bool gaps_differ(const slc_slot_model_parts *parts, const slc_flow_family *family)
 {
     return family->kind == SLC_FLOW_GATHER_VALUE || frees_nothing(parts, family);

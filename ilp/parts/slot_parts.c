@@ -184,7 +184,8 @@ static sluice_status list_families(slc_slot_model_parts *parts)
     return SLUICE_OK;
 }
 
-/* The agreement need not wait for the backward of layers below the first trained one, which comes later. */
+/* Returns the first half row at which all gradients are complete. The agreement need not wait for the backward of
+ * layers below the first trained one, which comes later. */
 static uint32_t all_gradients_complete(const slc_slot_model_parts *parts)
 {
     uint32_t first, last, latest = 0, cycle = slc_job_slots(parts->job);

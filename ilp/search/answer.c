@@ -53,7 +53,7 @@ static void write_serial(writer *w)
             write_copies(w, &p->families[i], slc_flow_family_serial_position(p, &p->families[i]), 1);
 }
 
-/* Smaller values are rounding errors of the solver. */
+/* Returns the value, or 0 if it is so small that it is a rounding error of the solver. */
 static double clean(double value)
 {
     return value > 1e-7 ? value : 0;

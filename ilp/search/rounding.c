@@ -157,7 +157,7 @@ static uint32_t list_open(const slc_slot_search *search, open_choice *out)
     return count;
 }
 
-/* Settles a choice as the relaxation has it if that fits, else as it is. */
+/* Settles an open choice as the relaxation has it, if that fits; else the choice stays as it is. */
 static void settle_choice(slc_slot_search *search, slc_slot_choice *choice, const open_choice *open)
 {
     if (open->strategy < 0) {

@@ -336,7 +336,8 @@ static double put_seconds(maker *m, uint32_t position, double seconds)
     return slc_slot_weight(p, slot) * seconds * (position & 1 ? 1 : link->kappa);
 }
 
-/* A fraction in a slot that represents several is spread over all of them. */
+/* Adds the columns of the agreement, one for each place. A fraction in a slot that stands for several slots is spread
+ * over all of them. */
 static void add_agreement(maker *m)
 {
     const slc_slot_model_parts *p = m->parts;
@@ -355,7 +356,8 @@ static void add_agreement(maker *m)
     }
 }
 
-/* With two lanes the cost of a place is that of the longer lane: a column at least as long as each lane. */
+/* If there are two lanes, adds a column for each place that is at least as long as each lane: the cost of a place is
+ * that of the longer one. */
 static void add_busy(maker *m)
 {
     slc_slot_program *program = m->program;
