@@ -3,7 +3,7 @@
  * that k decides: groups of P micro-batches go through chunk after chunk. pipeline_simulate_test.c covers this file. */
 #include "sched/pipeline/schedule.h"
 
-/* Micro-batches that go through a chunk before the next chunk has its turn. */
+/* Returns how many micro-batches go through a chunk before the next chunk has its turn. */
 static uint32_t group_of(const slc_pipeline_shape *shape)
 {
     return shape->micro_batches < shape->stages ? shape->micro_batches : shape->stages;

@@ -154,7 +154,7 @@ static void take_cuts(const search *s, uint32_t best, uint32_t *first_layer)
     for (uint32_t w = best; stage-- > 0; w = s->ways[w].before) first_layer[stage] = s->ways[w].first_layer;
 }
 
-/* All times that a stage can take, ascending and once each. */
+/* Lists all times that a stage can take, ascending and once each. */
 static double *possible_maxima(const search *s, size_t *count)
 {
     double *maxima = malloc(((size_t)s->layers * (s->layers + 1) / 2 + 1) * sizeof *maxima);

@@ -475,7 +475,8 @@ static double overlap(double start_s, double end_s, double from_s, double to_s)
     return fmax(0, fmin(end_s, to_s) - fmax(start_s, from_s));
 }
 
-/* The period runs from one moment to the same one a step later, so it holds a whole step of each stage. */
+/* Works out the forecast from one period of the simulated steps. The period runs from one moment to the same one a step
+ * later, so it holds a whole step of each stage. */
 static void conclude(simulation *sim)
 {
     slc_pipeline_forecast *out = sim->out;

@@ -10,7 +10,8 @@ static uint32_t tasks_of_step(const slc_pipeline_schedule *schedule, const slc_p
     return shape->micro_batches * shape->chunks * (schedule->splits ? 3 : 2);
 }
 
-/* A schedule that flushes runs the same tasks in each step; the others run one long order. */
+/* Writes a stage's tasks for all steps. A schedule that flushes runs the same tasks in each step; any other runs one
+ * long order. */
 static void write_stage(const slc_pipeline_program *program, uint32_t stage, slc_task *tasks)
 {
     const slc_pipeline_schedule *schedule = program->schedule;
@@ -114,7 +115,8 @@ static const char *fault_of(const checking *c, uint32_t stage, const slc_task *t
     return NULL;
 }
 
-/* Both ends of a channel agree if each piece takes micro-batches in ascending order in each direction. */
+/* Checks that every task runs once and in its turn. If each piece takes micro-batches in ascending order in each
+ * direction, both ends of a channel agree. */
 static sluice_status check_all(checking *c)
 {
     const slc_pipeline_program *program = c->program;

@@ -535,7 +535,8 @@ static void append_rows(writing *w, bool receives)
             if (job->channels[c].receives == receives) append_message(w, c, m);
 }
 
-/* Gradients of looked-up rows come back last of all, so a table is reduced and updated at the end of the step. */
+/* True if the unit is a table to which other stages send gradients of the rows that they looked up. These come back
+ * last of all, so a table is reduced and updated at the end of the step. */
 static bool is_table(const slc_job *job, uint32_t unit)
 {
     for (uint32_t c = 0; c < job->channel_count; c++)
