@@ -93,13 +93,14 @@ static sluice_status improve(slc_joint_search *j)
     return status;
 }
 
-/* On one rank nothing is sharded. Without recomputation no more than where updates run is left to choose. */
+/* True if there are strategies or recomputation to choose. On one rank nothing is sharded; if nothing is recomputed
+ * either, only the lane of the updates is left to choose. */
 static bool has_choices(const slc_joint_request *r)
 {
     return r->job->world > 1 || slc_joint_may_recompute(r);
 }
 
-/* A simple plan that fits is all that there is to find. */
+/* True if there is nothing to choose and a simple plan fits: then that plan is all that there is to find. */
 static bool is_trivial(const slc_joint_search *j)
 {
     return j->list.count && !has_choices(j->request);

@@ -101,7 +101,8 @@ static sluice_status weigh_mixture(smallest *s, const slc_scheduler *scheduler)
     return status ? status : weigh_choices(s);
 }
 
-/* Strategies that planners do not offer keep more, and onebit keeps most. */
+/* Asks the slot model for the least memory, with the strategies that planners offer to each unit: others keep more, and
+ * onebit keeps most. */
 static sluice_status weigh_model(smallest *s)
 {
     const slc_joint_request *r = s->request;

@@ -45,8 +45,8 @@ static sluice_status note_choices(const slc_scheduling *in, slc_plan *plan)
     return SLUICE_OK;
 }
 
-/* Some schedulers look at all units for each slot. Up to so many pairs that is in the price of an item, which was
- * fitted on jobs of up to 50 layers. */
+/* Counts the pairs of a slot and a unit as work. Some schedulers look at all units for each slot; up to so many pairs
+ * that is in the price of an item, which was fitted on jobs of up to 50 layers. */
 static void count_pairs(const slc_scheduling *in, double slots)
 {
     static const double FEW_PAIRS = 20000;

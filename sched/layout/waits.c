@@ -429,7 +429,7 @@ static void wait_for_all_before(waits *w)
         }
 }
 
-/* The compute lane's order itself keeps its waits for its own items. */
+/* Stores an item's waits. The compute lane needs none for its own items, because it runs them in order. */
 static sluice_status store_waits(const waits *w, slc_item *item)
 {
     size_t count = 0;
@@ -451,7 +451,8 @@ static bool has_claims(const slc_program *program, uint32_t item, uint32_t *next
     return *next > before;
 }
 
-/* Tickets are those of the holders, or else by the sum of bytes. */
+/* Adds the waits of all items. A claim waits for those that held its memory before, as `h` tells, or else, without `h`,
+ * by the sum of bytes. */
 static sluice_status add_waits(const waits *all, slc_program *program, bool slots_wait_for_all, holders *h,
                                const sums *s)
 {

@@ -38,7 +38,7 @@ static void add_activation(slc_live_bytes *live, const slc_activation_life *life
     add_life(live, life->last_slot, life->last_slot, life->bytes);
 }
 
-/* Gradients begin as a whole, and windows of gathered values end so. */
+/* Adds the bytes that begin or end as a whole: a unit's gradient begins so, and a window of gathered values ends so. */
 static void add_borders(slc_live_bytes *live, uint32_t u)
 {
     const slc_job *job = live->in->job;

@@ -153,7 +153,7 @@ static void write_consumers(const consumer *consumers, char *out, size_t size)
     }
 }
 
-/* One rank that trains nothing keeps the same under every strategy and schedule. */
+/* True if strategies and schedules differ in what a rank keeps. They do not on one rank that trains nothing. */
 static bool strategies_differ(const slc_job *job)
 {
     bool trains = false;

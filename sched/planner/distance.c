@@ -109,7 +109,7 @@ static sluice_status simulate_answer(const slc_joint_request *r, const slc_slot_
 
 /* ---- The ladder ---- */
 
-/* Part k is what lies between steps k and k + 1. */
+/* Divides the distance into parts: part k is what lies between the steps at[k] and at[k + 1]. */
 static void divide(double *at, slc_plan_distance *out)
 {
     at[PLAN] = fmax(at[PLAN], at[BOUND]);

@@ -89,8 +89,8 @@ static uint64_t limit_of(const planning *p)
     return !budget ? UINT64_MAX : budget > reserved ? budget - reserved : 0;
 }
 
-/* Nobody who asks for sharding and names no budget wants more memory than dp takes: gathers that come early may use
- * that much. A plan that cannot do with so little takes what it needs. */
+/* Returns the most memory that the plan may take. A user who asks for sharding and names no budget wants no more than
+ * dp takes: gathers that come early may use that much. A plan that cannot do with so little takes what it needs. */
 static uint64_t bound_of(const planning *p)
 {
     bool shards = false;

@@ -75,8 +75,8 @@ static sluice_status parse_spec(const slc_job *job, const char *spec, slc_strate
     return SLUICE_OK;
 }
 
-/* dp replaces onebit outside of the compressed phase and for frozen units, since every rank has everything under it
- * too. */
+/* Returns the strategy that was asked for if the unit may have it, else another. dp replaces onebit outside of the
+ * compressed phase and for frozen units, because every rank has everything under dp too. */
 static slc_strategy as_may_be(const slc_job *job, uint32_t u, slc_strategy asked)
 {
     const slc_unit *unit = &job->units[u];

@@ -73,7 +73,8 @@ static sluice_status strategy_of(const reader *r, const char *key, const json_t 
     return wrong_key(r, key, what);
 }
 
-/* A list says what a unit must be, so it is refused if a file's strategy would become the nearest one. */
+/* Refuses a strategy that the unit may not have, if a list names it: a list says what a unit must be. In a file the
+ * nearest strategy takes its place. */
 static sluice_status check_role(const reader *r, const char *key, uint32_t u)
 {
     const slc_unit *unit = &r->job->units[u];

@@ -22,7 +22,8 @@ typedef struct {
     uint32_t unit_count, bucket_count;
 } buckets;
 
-/* If one slot completes several units, the later unit comes first: backward runs from the last to the first. */
+/* Orders reductions by the slot that completes their gradients. If one slot completes several units, the later unit
+ * comes first, because backward runs from the last to the first. */
 static int by_ready(const void *a, const void *b)
 {
     const reduction *x = a, *y = b;

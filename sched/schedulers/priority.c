@@ -202,8 +202,9 @@ static void next_step(queue *q, bool with_gather)
 
 /* ---- A parameter split by its uses ---- */
 
-/* The reduction of rows comes after that of their parameter's other gradients, and the parameter is updated after both.
- * All of it is updated before its values are gathered, because the next step's rows are needed first. */
+/* True if the unit's partner does not hold this stage of the unit up. The reduction of rows comes after that of their
+ * parameter's other gradients, and the parameter is updated after both. All of it is updated before its values are
+ * gathered, because the next step's rows are needed first. */
 static bool partner_is_ready(const queue *q, const chain *c, int stage)
 {
     const slc_unit *unit = &q->job->units[c - q->chains];

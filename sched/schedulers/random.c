@@ -272,7 +272,8 @@ static uint32_t draw_ready(draft *d, const uint32_t *ready, uint32_t count, uint
     return at < slots_weigh ? slot : ((at - slots_weigh) / 8 + slot + 1) % count;
 }
 
-/* `starts` holds where each item's edges begin, `open` how many predecessors it still has. */
+/* Draws an order that keeps all edges. `starts` holds where each item's edges begin, and `open` how many predecessors
+ * it still has. */
 static void draw_order(draft *d, uint32_t *open, size_t *starts, uint32_t *ready, slc_order *order)
 {
     uint32_t count = 0;

@@ -132,7 +132,8 @@ static int64_t place_in_pass(const draft *p, int64_t position, int rank)
     return (position >= cycle ? position - cycle : position) * RANKS + rank;
 }
 
-/* Gradients that are complete first go first; before those go the reductions that the gather of rows waits for. */
+/* Returns the rank of a unit's reduction; the lowest goes first. First go the reductions that the gather of rows waits
+ * for, then gradients in the order in which they are complete. */
 static uint64_t reduction_urgency(const slc_job *job, uint32_t u)
 {
     uint32_t first, last;
@@ -393,7 +394,7 @@ static bool may_update(const writing *w, const slc_item *update)
     return w->agreed || update->late || !slc_waits_for_agreement(in->job, in->strategies[update->unit]);
 }
 
-/* An update that the next step's rows wait for is not delayed. */
+/* True if the update may be issued now. One that the next step's rows wait for is not delayed. */
 static bool is_due(const writing *w, const pending *update, uint32_t delay)
 {
     bool first = slc_role_of(&w->p->in->job->units[update->item.unit])->partner_reads_first;

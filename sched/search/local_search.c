@@ -206,7 +206,8 @@ static bool make_change(search *s, slc_order *order)
     return move_by(s->in->job, order, item, draw(s, 2) ? distance : -distance);
 }
 
-/* Before any move is drawn, each operation of a short order is moved a little in either direction. */
+/* Makes the next move of the sweep: before any move is drawn, each operation of a short order is moved a little in
+ * either direction. */
 static bool sweep_next(search *s, slc_order *order, bool *moved)
 {
     static const int64_t distances[] = {-1, 1, -2, 2, -3, 3};

@@ -29,7 +29,8 @@ static last_wait find_cause(const slc_program *program, const slc_item_times *it
     return last;
 }
 
-/* Operations of a pass may run in the time of the next, so each is looked at in three passes. */
+/* Finds the operation that runs longest between the two times. Operations of a pass may run in the time of the next
+ * one, so each is looked at in three passes. */
 static uint32_t find_busy(const slc_program *program, const slc_item_times *items, double step_s, double from_s,
                           double to_s)
 {

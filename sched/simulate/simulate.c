@@ -45,8 +45,8 @@ static bool same_leftover(const leftover *a, const leftover *b, double tolerance
     return true;
 }
 
-/* The first pass lacks its late items, so the state after it tells of later passes only if it had gone past them
- * all. */
+/* True if the state after a pass had gone past all late items. The first pass lacks its late items, so only such a
+ * state tells of later passes. */
 static bool is_past_late(const simulation *s, const leftover *left)
 {
     int64_t end = 0;
@@ -133,7 +133,8 @@ static double first_start(const slc_program *program, const slc_item_times *time
     return 0;
 }
 
-/* The last pass is complete only when its operations are over, which run while the next pass computes. */
+/* Runs the operations of the last pass to their end, since they run while the next pass computes, and writes the times
+ * of that pass. */
 static sluice_status finish_items(simulation *s, const slc_program *program, slc_item_times *items)
 {
     slc_simulated_lanes *lanes = &s->lanes;

@@ -24,7 +24,7 @@ struct slc_trace {
 
 /* ---- Names ---- */
 
-/* A label that was cut must not end inside a character. */
+/* Drops the part of a character with which a label ends that was cut. */
 static void drop_part_of_character(char *text, int wanted)
 {
     if (wanted < SLC_ITEM_LABEL) return;

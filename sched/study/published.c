@@ -103,7 +103,8 @@ static void set_batch(maker *m)
     for (uint32_t l = 0; l < m->table.count; l++) times->recompute_s[l] *= (double)m->batch;
 }
 
-/* A layer that only looks rows up keeps nothing that is worth recomputing, and its backward reads no values. */
+/* True if the layer can recompute. One that only looks rows up keeps nothing that is worth recomputing, and its
+ * backward reads no values. */
 static bool can_recompute(const maker *m, uint32_t layer)
 {
     return m->options->can_recompute && !m->table.layers[layer].looks_up;
