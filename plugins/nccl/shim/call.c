@@ -18,7 +18,8 @@ static int64_t now_ns(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* With release order, so that no word of an entry is seen before the 0 in its sequence. */
+/* Stores a word of an entry with release order, so that no reader sees the word before it sees the 0 in the entry's
+ * sequence. */
 static inline void put64(uint64_t *word, uint64_t value)
 {
     __atomic_store_n(word, value, __ATOMIC_RELEASE);

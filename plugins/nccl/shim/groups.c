@@ -17,7 +17,7 @@ static void leave_creating(slc_shim_comm *made, uint32_t state)
     __atomic_compare_exchange_n(&made->row->state, &creating, state, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-/* Communicators (a list by `next`) can be used: asks them what their rows do not know yet. */
+/* Called when communicators (a list by `next`) can be used: asks them for what their rows do not know yet. */
 static void become_ready(slc_shim_recorder *recorder, slc_shim_comm *first)
 {
     for (slc_shim_comm *made = first; made; made = made->next) {
@@ -119,7 +119,7 @@ static void begin_outermost(slc_shim_recorder *recorder, slc_shim_thread *thread
     thread->group_first = __atomic_load_n(&recorder->header->entries, __ATOMIC_RELAXED);
 }
 
-/* The group failed; nobody says which of its calls did. */
+/* Marks all calls of a group that failed, because nobody says which of them did. */
 static void mark_group_failed(slc_shim_recorder *recorder, const slc_shim_thread *thread)
 {
     uint64_t end = __atomic_load_n(&recorder->header->entries, __ATOMIC_RELAXED), first = thread->group_first;

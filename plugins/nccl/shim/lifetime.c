@@ -89,7 +89,8 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t *comm, int nranks, int rank, in
     return end_init(&call, call.real->CommInitRankScalable(comm, nranks, rank, id_count, ids, config));
 }
 
-/* All ranks are in this process, and NCCL makes the id itself: the key is made of the process and the call's number. */
+/* Makes the key for ncclCommInitAll. All ranks are in this process, and NCCL makes the id itself, so the key is made of
+ * the process and the number of the call. */
 static uint64_t key_of_init_all(slc_shim_recorder *recorder)
 {
     const slc_record_header *header = recorder->header;

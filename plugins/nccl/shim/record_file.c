@@ -313,7 +313,8 @@ void slc_shim_record_file_open(slc_shim_recorder *recorder, const slc_shim_recor
 
 typedef enum { ALL_ENDED, ALL_LEFT, NOT_WELL } communicators_end;
 
-/* A communicator that is left to the exit is nothing unusual, unless the program ended others in an orderly way. */
+/* Says how the program left its communicators. One that is left to the exit is nothing unusual, unless the program
+ * ended others in an orderly way. */
 static communicators_end how_communicators_ended(const slc_shim_recorder *recorder)
 {
     unsigned count = __atomic_load_n(&recorder->header->communicators, __ATOMIC_ACQUIRE), destroyed = 0, left = 0;

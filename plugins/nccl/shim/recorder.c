@@ -18,7 +18,7 @@ static atomic_flag starting = ATOMIC_FLAG_INIT;
 static slc_shim_recorder *inherited; /* the parent's, which this process does not touch */
 static bool watches_end;             /* inherited by a process that is forked */
 
-/* The forked process has one thread, and what its parent recorded is not its own. */
+/* Begins anew in a forked process, which has one thread, and to which its parent's record does not belong. */
 static void begin_child(void)
 {
     slc_shim_recorder *parent = atomic_exchange(&current, NULL);

@@ -129,8 +129,8 @@ static ncclResult_t begin_making(nccl_transport *self)
     return result;
 }
 
-/* NCCL_COMM_BLOCKING overrules what a program asks for. NCCL's file nccl.conf may have it too; then it is in the
- * environment after NCCL's first call. */
+/* Refuses NCCL_COMM_BLOCKING=1, which overrules what a program asks for. NCCL's file nccl.conf may have it too; then it
+ * is in the environment after NCCL's first call. */
 static sluice_status refuse_blocking(const nccl_transport *self)
 {
     const char *blocking = getenv("NCCL_COMM_BLOCKING");

@@ -254,7 +254,8 @@ static slc_shim_time_pair *take_finished(slc_shim_recorder *recorder, slc_shim_t
     return oldest;
 }
 
-/* Reading events must not end a capture that another thread has under way. */
+/* Exchanges this thread's capture mode with *mode, so that reading events does not end a capture that another thread
+ * has under way. */
 static void exchange_capture_mode(const slc_shim_recorder *recorder, int *mode)
 {
     const slc_shim_driver *driver = recorder->driver;

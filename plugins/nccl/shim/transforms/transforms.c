@@ -21,7 +21,8 @@ static uint64_t type_bytes(ncclDataType_t type)
     return (unsigned)type < ncclNumTypes ? bytes[type] : 0;
 }
 
-/* A stream that cannot be asked may be captured: the legacy one, while another is. */
+/* True if the stream is captured. One that cannot be asked counts as captured: the legacy stream cannot while another
+ * one is captured. */
 static bool is_captured(const slc_shim_transformed *t, cudaStream_t stream)
 {
     int status = 0;
@@ -189,7 +190,8 @@ static sluice_status prepare(slc_shim_transformed *t)
     return status;
 }
 
-/* NULL: the other ranks will wait for this one, which was then said. */
+/* Makes what transforms need of a communicator. If it returns NULL, the other ranks will wait for this one, and a line
+ * has said so. */
 static slc_shim_transformed *create(slc_shim_recorder *recorder, slc_shim_comm *comm)
 {
     slc_shim_transformed *t = calloc(1, sizeof *t);
