@@ -51,7 +51,8 @@ static void *device_place(const void *device, sluice_dtype dtype, uint64_t piece
     return (unsigned char *)(uintptr_t)device + piece * PIECE * sluice_dtype_bytes(dtype);
 }
 
-/* A kernel reads and writes pinned memory in place, so each piece is converted where it crosses. */
+/* Begins to read a piece from the device. A kernel reads and writes pinned memory in place, so the piece is converted
+ * where it crosses. */
 static sluice_status begin_reading(slc_bounce *bounce, sluice_dtype from, const void *device, uint64_t piece,
                                    uint64_t count)
 {

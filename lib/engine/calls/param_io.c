@@ -170,7 +170,8 @@ sluice_status sluice_runtime_step_set(sluice_runtime *rt, uint64_t step)
     return status ? status : slc_phase_follow(rt);
 }
 
-/* Under dp and oss each rank has read its own replica. Between two exchanges of a compressed optimizer they differ. */
+/* Checks that all ranks have read the same weights, because under dp and oss each rank reads its own replica. Between
+ * two exchanges of a compressed optimizer replicas may differ. */
 static sluice_status replicas_agree(sluice_runtime *rt, const char *hex)
 {
     if (rt->compression.replicas_differ) return SLUICE_OK;

@@ -9,7 +9,8 @@
 
 #include <sluice/plan.h>
 
-/* Slots are measured while communication runs, so they hold what it slows them down already. */
+/* Predicts the step of the current plan from measured times. Slots are measured while communication runs, so their
+ * times already hold what it slows them down, and kappa is 0. */
 static sluice_status predict_anew(sluice_runtime *rt, double *step_s)
 {
     const slc_planner *planner = &rt->planning.planner;

@@ -27,8 +27,8 @@ static bool any_onebit(const sluice_runtime *rt)
     return false;
 }
 
-/* Without onebit units no step is local, because an interval of local steps would still be open when units become
- * onebit. */
+/* Begins a step of a compressed optimizer. Without onebit units no step is local, because an interval of local steps
+ * would still be open when units become onebit. */
 static void begin_compressed(sluice_runtime *rt, slc_step_state *step, const sluice_step_options *options)
 {
     const slc_compressed *onebit = &rt->onebit;

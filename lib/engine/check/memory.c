@@ -19,8 +19,8 @@ static uint64_t aligned(uint64_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/* A buffer with the gap that follows it: a program that takes elements for bytes writes three times its size beyond its
- * end. */
+/* Returns the bytes of a buffer and of the gap that follows it. A program that takes elements for bytes writes three
+ * times the buffer's size beyond its end, so the gap has as much, up to a limit. */
 static uint64_t with_gap(uint64_t bytes)
 {
     return aligned(bytes) + GAP_LEAST + aligned(3 * bytes < GAP_MOST ? 3 * bytes : GAP_MOST);

@@ -137,7 +137,7 @@ static sluice_status list_folders(const char *dir, folder_kind wanted, uint64_t 
     return status;
 }
 
-/* A checkpoint that is set aside is known by its other name. */
+/* Returns the path of the whole checkpoint of a step; one that is set aside has another name. */
 static slc_checkpoint_path whole_path(const char *dir, uint64_t step)
 {
     return folder_path(dir, step, folder_is_whole(dir, step, WHOLE) ? WHOLE : REPLACED);
@@ -191,7 +191,8 @@ sluice_status slc_checkpoint_find(const char *dir, slc_checkpoint_path *folder)
 
 /* ---- What reaches the disk ---- */
 
-/* Some file systems cannot synchronize folders, and one that is read-only has nothing to synchronize. */
+/* Synchronizes a folder. It is no error if the file system cannot do that, or is read-only and has nothing to
+ * synchronize. */
 static sluice_status synchronize(const char *folder)
 {
     int file = open(folder, O_RDONLY | O_CLOEXEC | O_DIRECTORY);

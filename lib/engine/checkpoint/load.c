@@ -308,8 +308,8 @@ static sluice_status verify_range(loading *l, const slc_file *file, const slc_sh
         l->rt->rank);
 }
 
-/* All ranks read the same files, so that each file is verified by one rank; under SLUICE_ENGINE_CHECK, which takes
- * nothing for granted, by every rank. */
+/* Verifies the checksums of the files. All ranks read the same files, so each file is verified by one rank; under
+ * SLUICE_ENGINE_CHECK, which takes nothing for granted, by every rank. */
 static sluice_status verify(loading *l)
 {
     const bool all = l->rt->check != NULL;
@@ -364,8 +364,8 @@ static sluice_status apply_range(loading *l, const slc_file *file, const slc_sha
     return SLUICE_OK;
 }
 
-/* The phase of the checkpoint comes first, so that the plan has the arrays that it saved. The staging block is released
- * for the change of plans. */
+/* Takes over the checkpoint's step and progress. Its phase comes first, so that the plan has the arrays that it saved.
+ * The staging block is released for the change of plans. */
 static sluice_status apply_progress(loading *l)
 {
     sluice_runtime *rt = l->rt;
@@ -423,7 +423,8 @@ static const char *last_name(const char *path, size_t *length)
     return path + begin;
 }
 
-/* A rank whose host does not show the newest checkpoint must not take an older one, nor rank 0 for all. */
+/* Checks that this rank has found the checkpoint that rank 0 has found. A rank whose host does not show the newest one
+ * must not take an older one, nor may rank 0 choose an older one for all. */
 static sluice_status compare_found(const loading *l, const char *mine, const char *first)
 {
     size_t length, first_length;
@@ -436,7 +437,7 @@ static sluice_status compare_found(const loading *l, const char *mine, const cha
         l->rt->rank, mine, first);
 }
 
-/* All ranks look, and read what rank 0 has found. */
+/* Chooses the checkpoint: all ranks look for it, and read the one that rank 0 has found. */
 static sluice_status choose_folder(loading *l, const char *dir)
 {
     slc_checkpoint_path mine = {""};
@@ -500,7 +501,8 @@ static sluice_status check_checkpoint(loading *l)
     return status ? status : verify(l);
 }
 
-/* Each rank opens the files by itself, and one path may lead to another folder on each host. */
+/* Checks that all ranks have the same manifest: each opens the files by itself, and one path may lead to another folder
+ * on each host. */
 static sluice_status same_everywhere(const loading *l)
 {
     char what[PATH_MAX + 32];

@@ -77,7 +77,8 @@ static sluice_status held_by_another(const char *dir, const char *note)
                      *note ? note : "it has not said which");
 }
 
-/* Without locks only the note can tell: the folder is held if the note names a living process of this host. */
+/* Looks at the note in the folder, which alone can tell if there are no locks: the folder is held if the note names a
+ * living process of this host. */
 static sluice_status check_note(const char *dir, const char *note)
 {
     char host[128] = "?", other[128] = "";
@@ -112,7 +113,8 @@ static sluice_status lock_file(const char *dir, const char *path, int file)
                              : slc_error(slc_path_status(why), "cannot lock %s: %s", path, strerror(why));
 }
 
-/* The previous holder may have unlinked the file between our open and our lock; then this tries again. */
+/* Opens and locks the file. The previous holder may have unlinked it between our open and our lock; then this tries
+ * again. */
 static sluice_status open_locked(const char *dir, held *h)
 {
     for (int i = 0; i < TRIES; i++) {

@@ -25,7 +25,7 @@ static void make_seal(const char *text, size_t length, char seal[SEAL_ROOM])
     snprintf(seal, SEAL_ROOM, "%s%u\n}\n", seal_begins, slc_crc32c(0, text, length));
 }
 
-/* Anything but the right seal is damage, and so is text after it. */
+/* Checks the seal at the end of the text. Anything but the right seal is damage, and so is text after it. */
 static sluice_status check_seal(const char *text, size_t length)
 {
     char seal[SEAL_ROOM];
@@ -282,7 +282,8 @@ static sluice_status parse_version(const char *text, size_t length, json_t **doc
     return slc_json_parse(text, length, SLC_MANIFEST_VERSION, document);
 }
 
-/* A manifest that says version 1 and has a checksum is a damaged one of a later version. */
+/* Parses a manifest and checks its seal. One that says version 1, which had no seal, and yet has a checksum is a
+ * damaged one of a later version. */
 static sluice_status parse(const char *text, size_t length, json_t **document, bool *unsealed)
 {
     int version;

@@ -57,8 +57,8 @@ static uint64_t list_ranges(const sluice_runtime *rt, slc_shard_range *out)
     return used + list_own(rt, out ? out + used : NULL);
 }
 
-/* Elements go through a piece of host memory, because a file system does not see a device's memory and values may have
- * to be widened. */
+/* Writes a range of a shard. Elements go through a piece of host memory, because a file system does not see a device's
+ * memory and values may have to be widened. */
 static sluice_status write_range(sluice_runtime *rt, int file, const char *path, slc_shard_range *range,
                                  uint64_t offset)
 {
@@ -142,7 +142,7 @@ static sluice_status describe_manifest(const sluice_runtime *rt, slc_manifest_fi
     return SLUICE_OK;
 }
 
-/* A manifest that could not be read again (a name of control characters) is not written. */
+/* Checks that a manifest can be read again before it is written; one with a name of control characters cannot. */
 static sluice_status check_readable(const char *text)
 {
     slc_manifest again;

@@ -72,7 +72,7 @@ sluice_status slc_shard_decode_header(const unsigned char *head, uint64_t file_b
     return SLUICE_OK;
 }
 
-/* The table says where the file ends. */
+/* Checks the length of a shard's file: its table says where it must end. */
 static sluice_status check_length(const slc_shard *shard, uint64_t file_bytes)
 {
     uint64_t bytes = slc_shard_head_bytes(shard->range_count);

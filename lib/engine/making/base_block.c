@@ -38,7 +38,8 @@ static sluice_status find_longest(const sluice_runtime *rt, uint64_t *bytes)
     return SLUICE_OK;
 }
 
-/* Rank 0 has the plan's file. Mistakes in it are reported later, when the plan is read. */
+/* Takes the base block of a kept plan, whose file rank 0 has. Mistakes in it are reported later, when the plan is read.
+ */
 static sluice_status take_from_plan(sluice_runtime *rt)
 {
     uint64_t bytes = rt->rank == 0 ? slc_plan_block_bytes(rt->planning.kept) : 0;
@@ -47,7 +48,8 @@ static sluice_status take_from_plan(sluice_runtime *rt)
     return status;
 }
 
-/* Shorter layers have one block each, however long it may be. */
+/* Measures which base block suits the link. That is of use only if a layer is longer than the shortest block for a GPU:
+ * shorter layers have one block each, however long blocks may be. */
 static sluice_status take_from_link(sluice_runtime *rt)
 {
     uint64_t longest = 0, bytes;

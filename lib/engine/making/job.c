@@ -33,7 +33,8 @@ static sluice_status make_one_unit(sluice_runtime *rt, uint32_t *last)
                      rt->optimizer.name);
 }
 
-/* First each layer gets a unit of its own: the planner is asked what fusing these brings. */
+/* Makes the units. First each layer gets a unit of its own, so that the planner can be asked what fusing these brings.
+ */
 static sluice_status make_and_fuse_units(sluice_runtime *rt)
 {
     uint32_t *last = calloc(rt->model.layer_count, sizeof *last);

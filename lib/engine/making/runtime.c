@@ -209,7 +209,8 @@ sluice_status sluice_runtime_commit(sluice_runtime *rt)
     return SLUICE_OK;
 }
 
-/* Operations in flight use the arena and the contexts, so they are dropped, or finish, before anything is freed. */
+/* Stops the operations before anything is freed: those in flight use the arena and the contexts, so they are dropped,
+ * or finish. */
 static void stop_operations(sluice_runtime *rt)
 {
     if (!rt->memory.arena) return;

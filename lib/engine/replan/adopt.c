@@ -46,7 +46,8 @@ void slc_engine_begin_plan(sluice_runtime *rt, const slc_plan_answer *answer, sl
     if (*answer->note) slc_log(SLC_LOG_WARN, "plan %u: %s", rt->current.number, answer->note);
 }
 
-/* While bytes move, everything that either plan uses of the arena is claimed. */
+/* Moves the bytes from the places of one plan to those of another. Meanwhile everything that either plan uses of the
+ * arena is claimed. */
 static sluice_status move_in_place(sluice_runtime *rt, const slc_transition *transition, uint64_t bytes)
 {
     unsigned char on_host[16 << 10];
@@ -91,7 +92,8 @@ static uint64_t room_of_both(const sluice_runtime *rt, const slc_plan *plan)
     return slc_least(larger, slc_arena_most(rt->memory.arena));
 }
 
-/* While units are collected, all that either plan uses of the arena is claimed. */
+/* Collects the values of units that are cut otherwise than before. Meanwhile everything that either plan uses of the
+ * arena is claimed. */
 static sluice_status collect(sluice_runtime *rt, const slc_regrouping *regrouping, const slc_transition *transition,
                              uint64_t bytes)
 {

@@ -22,7 +22,7 @@ sluice_status slc_engine_fuse_bytes(const char *fuse, uint64_t *bytes)
                      fuse);
 }
 
-/* Tied parameters with their rows, and layers with a strategy of their own, stay alone. */
+/* Marks the units that are not fused: tied parameters with their rows, and layers with a strategy of their own. */
 static void find_alone(const sluice_runtime *rt, bool *alone)
 {
     for (uint32_t u = 0; u < rt->job.unit_count; u++) {

@@ -56,7 +56,8 @@ static sluice_status locate(sluice_runtime *rt)
     return status ? status : slc_pass_words_place(rt);
 }
 
-/* Peers that get messages need to know where scratch is, so the arena is attached again when it has moved. */
+/* Attaches the arena to the communication, again if its scratch has moved, because peers that get messages need to know
+ * where scratch is. */
 static sluice_status attach(sluice_runtime *rt)
 {
     void *scratch = slc_engine_buffer(rt, SLC_BUFFER_SCRATCH, SLC_NONE, 0);
@@ -110,8 +111,8 @@ static uint64_t room_for_unit(const slc_job *job, const slc_unit *unit)
     return most;
 }
 
-/* No plan of the job in one phase exceeds this, because everything that it may need has bytes of its own. These are
- * only addresses on the host, where memory is present for what the current plan uses. */
+/* Returns bytes that no plan of the job in one phase exceeds, because everything that it may need has bytes of its own
+ * here. On the host these are only addresses; memory is present only for what the current plan uses. */
 static uint64_t most_bytes(const slc_job *job)
 {
     uint64_t bytes = room_for(job->scratch_bytes) + room_for(8 * slc_agreement_words(job));

@@ -41,7 +41,8 @@ static sluice_status find_same(const sluice_runtime *rt, slc_regrouping *out)
     return SLUICE_OK;
 }
 
-/* Parameters move with what follows them up to the next multiple of a grain, at which each of them begins. */
+/* Lists the pieces that move between units: each parameter, with what follows it up to the next multiple of a grain, at
+ * which the next one begins. */
 static sluice_status list_pieces(const sluice_runtime *rt, slc_regrouping *out)
 {
     out->pieces = calloc((size_t)rt->model.param_count + 1, sizeof *out->pieces);

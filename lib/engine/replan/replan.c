@@ -158,8 +158,8 @@ static sluice_status measure_again(sluice_runtime *rt, double step_s)
     return SLUICE_OK;
 }
 
-/* The plan that followed a drift misses as well, so it is the model that is wrong, and planning again would not mend
- * it: from here on steps are compared with these. */
+/* Accepts steps that differ from their prediction. The plan that followed a drift misses as well, so it is the model of
+ * times that is wrong, and planning again would not mend it: from here on steps are compared with these. */
 static void accept_steps(sluice_runtime *rt, double step_s)
 {
     const double predicted_s = rt->current.predicted.step_s;

@@ -25,7 +25,7 @@ slc_plan_request slc_engine_standing_request(const sluice_runtime *rt)
                               .budget_bytes = rt->current.budget_bytes};
 }
 
-/* None of the layers that can recompute does, all do, or those that the planner chooses. */
+/* Says whether a layer recomputes: 0 for no, 1 for yes, 2 if the planner chooses. */
 static uint8_t recompute_choice(const sluice_runtime *rt, const sluice_layer *layer)
 {
     const sluice_recompute choice = rt->config.recompute;
@@ -33,7 +33,8 @@ static uint8_t recompute_choice(const sluice_runtime *rt, const sluice_layer *la
     return choice == SLUICE_RECOMPUTE_ALL ? 1 : 2;
 }
 
-/* A unit is forced as the layer that adds its parameters; for rows there is only one strategy. */
+/* Returns the strategy that the program forces on a unit, which is that of the layer that adds its parameters; for rows
+ * there is only one strategy. */
 static slc_strategy forced_strategy(const sluice_runtime *rt, uint32_t u)
 {
     const slc_unit *unit = &rt->job.units[u];
@@ -43,7 +44,8 @@ static slc_strategy forced_strategy(const sluice_runtime *rt, uint32_t u)
                                                                     : slc_unit_strategy(&rt->job, unit, forced);
 }
 
-/* A plan that will be followed by a measured one has updates on either lane, so that both are measured. */
+/* Says on which lane updates run. A plan that will be followed by one from measured times has updates on both lanes, so
+ * that both are measured. */
 static slc_updates updates_choice(const sluice_runtime *rt, const slc_plan_request *request)
 {
     if (!rt->optimizer.concurrent) return SLC_UPDATES_COMMUNICATION;

@@ -39,7 +39,8 @@ static sluice_status plan_request(sluice_runtime *rt, const slc_plan_request *re
     return status;
 }
 
-/* A request that does not fit the budget is no error if another one does. */
+/* Plans all that was asked for and keeps the fastest plan. A request that does not fit the budget is no error if
+ * another one does. */
 static sluice_status plan_fastest(sluice_runtime *rt, const wish *wanted, announcement *said)
 {
     for (uint32_t i = 0; i < wanted->count && slc_clock_ns() < wanted->until_ns; i++) {

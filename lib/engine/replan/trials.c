@@ -57,7 +57,7 @@ static void add_rival(rivals *list, const char *name, slc_plan_request request)
     list->name[list->count++] = name;
 }
 
-/* A strategy that was asked for by its name stays. */
+/* Lists a rival for each uniform strategy; there is none if the program asked for one by its name, which stays. */
 static rivals uniform_rivals(const sluice_runtime *rt)
 {
     static const char *const names[SLC_EXACT_STRATEGIES] = {"uniform " SLC_EXACT_NAMES(, "uniform ")};

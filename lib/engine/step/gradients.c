@@ -7,7 +7,7 @@
 #include "lib/engine/rows/look_up.h"
 #include "lib/engine/runtime.h"
 
-/* Elements of a gradient that belong to no parameter are zero, so that they neither count in a norm nor are NaN. */
+/* Zeroes the elements of a gradient that belong to no parameter, so that they neither count in a norm nor are NaN. */
 static sluice_status zero_padding(sluice_runtime *rt, uint32_t u)
 {
     const slc_unit_state *unit = &rt->units[u];

@@ -6,7 +6,8 @@
 
 #include <stdlib.h>
 
-/* Every rank knows that there is one, but only its owner knows in which layer, so ranks exchange what they know. */
+/* Names the layer of a non-finite gradient. Every rank knows that there is one, but only its owner knows in which
+ * layer, so ranks exchange what they know. */
 static sluice_status name_non_finite(sluice_runtime *rt, const slc_step_state *step)
 {
     uint32_t *bad = calloc((size_t)rt->size, sizeof *bad);

@@ -75,7 +75,7 @@ static double largest(const int64_t *words, int count)
     return value;
 }
 
-/* A program's own optimizer is told of one parameter at a time. */
+/* Tells the program's own optimizer the norms, one parameter at a time. */
 static void tell_program(const sluice_runtime *rt, const slc_step_state *step, const double *norms)
 {
     for (uint32_t p = 0; p < rt->model.param_count; p++) {

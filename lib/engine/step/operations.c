@@ -33,7 +33,8 @@ static void tell_overflow(slc_step_state *step, uint32_t *parameter)
     *parameter = SLC_NONE;
 }
 
-/* On a device that runs ahead kernels have noted what they found, but what updates have found is still to be told. */
+/* Prepares the agreement on a device that runs ahead. Kernels have noted there what they found in gradients, but what
+ * updates have found is still to be told. */
 static sluice_status begin_ahead(sluice_runtime *rt, const slc_step_state *step)
 {
     sluice_status status = SLUICE_OK;

@@ -30,7 +30,7 @@ sluice_status slc_progress_note(sluice_runtime *rt, const slc_pass *pass)
     return slc_progress(&rt->compute, rt->progress.base, number_of(pass, rt->at.cursor + 1));
 }
 
-/* If the device has failed, every call for it does, and says why. */
+/* True if the device has failed; then `line` gets the reason. Every call of a failed device fails, and says why. */
 static bool device_has_failed(sluice_runtime *rt, char *line, size_t room)
 {
     if (!slc_stream_synchronize(&rt->compute)) return false;

@@ -156,7 +156,8 @@ static sluice_status inspect_ahead(sluice_runtime *rt, uint32_t unit, uint64_t f
     return status || !rt->agreement.norm_count ? status : measure_ahead(rt, unit, first, count, step);
 }
 
-/* The norm's last bin counts values that are not finite, so one pass is enough if there is a norm. */
+/* Inspects a part of a reduced gradient, and adds to the norm if there is one. The norm's last bin counts values that
+ * are not finite, so one pass is enough then. */
 static sluice_status inspect_part(sluice_runtime *rt, uint32_t unit, const slc_part *part, slc_step_state *step,
                                   bool *finite)
 {
