@@ -37,7 +37,8 @@ static slc_exchange_sizes exchange_in(const slc_profile *profile, uint32_t u, ui
     return slc_exchange_of(tensors->elements, tensors->count, world, profile->scratch_in_flight > 0);
 }
 
-/* The chunks of many small tensors are mostly padding in a large world, so their sizes may overflow. */
+/* Refuses a unit whose exchange would be too large. The chunks of many small tensors are mostly padding in a large
+ * world, so sums of their sizes might overflow. */
 static sluice_status check_exchange(const slc_profile *profile, uint32_t u, uint32_t world)
 {
     slc_exchange_sizes sizes = exchange_in(profile, u, world);

@@ -91,7 +91,8 @@ static bool begins_a_name(const char *name, size_t bytes)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c >= 0x80;
 }
 
-/* Columns that a program has numbered: 0, 1, 2 and so on. A small image may look like that by chance. */
+/* True if the line is column numbers, as a program writes them: 0, 1, 2 and so on. A small image may look like that by
+ * chance, so there must be many. */
 static bool is_numbered(const table *t)
 {
     const uint8_t *at = t->at;

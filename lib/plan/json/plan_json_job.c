@@ -157,7 +157,8 @@ static sluice_status differ(const slc_json_place *at, const json_t *held, const 
 
 static sluice_status compare(const slc_json_place *at, const json_t *held, const json_t *ours);
 
-/* Elements are compared before lengths, because a name in the error says more than a number. */
+/* Compares two arrays, element by element and not by their lengths first, because a name in the error says more than a
+ * number. */
 static sluice_status compare_arrays(const slc_json_place *at, const json_t *held, const json_t *ours)
 {
     size_t theirs = json_array_size(held), mine = json_array_size(ours);
@@ -199,7 +200,8 @@ static sluice_status compare(const slc_json_place *at, const json_t *held, const
     return json_equal(held, ours) ? SLUICE_OK : differ(at, held, ours);
 }
 
-/* Checked first, because the phase explains the other differences that come with it. */
+/* Checks that both jobs are of one phase. This comes first, because the phase explains the other differences that come
+ * with it. */
 static sluice_status check_phase(const slc_json_place *at, const slc_job *job, const json_t *held)
 {
     slc_json_place compressed = {at, "compressed", 0};

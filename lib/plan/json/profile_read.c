@@ -68,7 +68,7 @@ static const slc_json_field compressed_fields[] = {
     FIELD(slc_job, local_arrays, "local_arrays", SLC_JSON_INDEX, false),
 };
 
-/* A world of one rank keeps "compressed" in the profile, for planning other worlds. */
+/* Reads "compressed". A world of one rank keeps it in the profile, for planning other worlds. */
 static sluice_status read_compressed(slc_profile_reader *r)
 {
     slc_json_place at = {&r->top, "compressed", 0}, arrays = {&at, "local_arrays", 0};

@@ -128,7 +128,7 @@ static sluice_status expect_all(inventory *i)
     return status;
 }
 
-/* A buffer that was not expected is a second one of its kind, or one that these strategies do not have. */
+/* Refuses buffers that were not expected: a second one of its kind, or one that these strategies do not have. */
 static sluice_status refuse_others(const inventory *i)
 {
     const slc_plan *plan = i->index->plan;
@@ -177,7 +177,7 @@ static sluice_status check_apart(const slc_plan *plan, slc_buffer *buffers, uint
     return SLUICE_OK;
 }
 
-/* The arena is what a rank allocates: it ends where the last buffer does. */
+/* Checks the arena, which is what a rank allocates: it must end where the last buffer does. */
 static sluice_status check_arena(const slc_plan *plan)
 {
     uint64_t end = 0;
@@ -191,7 +191,8 @@ static sluice_status check_arena(const slc_plan *plan)
                      (unsigned long long)plan->arena_bytes, (unsigned long long)end);
 }
 
-/* The staging buffer is used between steps, so it must not overlap resident memory, but may overlap anything else. */
+/* Checks that resident buffers lie apart. The staging buffer is used between steps, so it must lie apart from them too,
+ * but may overlap anything else. */
 static sluice_status check_residents(const slc_buffer_index *index)
 {
     const slc_plan *plan = index->plan;

@@ -123,7 +123,8 @@ static bool reduced_lives(const memory *m, uint32_t i)
     return sum_lives(m, item->unit, item->first_block, item->first_block + item->block_count, i);
 }
 
-/* The gradients of rows are added to the partner's whole sum, in its REDUCED buffer or where its gradient is. */
+/* True if the partner's whole sum is in memory while item i adds the gradients of rows to it: in its REDUCED buffer, or
+ * where its gradient is. */
 static bool partner_lives(const memory *m, uint32_t i)
 {
     uint32_t u = m->j->job->units[m->j->program->items[i].unit].partner;
@@ -150,7 +151,8 @@ static bool update_reads_reduced(const memory *m, uint32_t u)
     return of.whole_sum || (of.moves_sum && m->j->plan->strategies[u] != SLC_DP);
 }
 
-/* An update of a onebit unit reads the gradient in steps that do not exchange. */
+/* True if what update i reads is in memory. An update of a onebit unit reads the results of the exchange, and the
+ * gradient in steps that do not exchange. */
 static bool update_reads_live(const memory *m, uint32_t i)
 {
     uint32_t u = m->j->program->items[i].unit;

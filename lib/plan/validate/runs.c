@@ -181,7 +181,8 @@ static sluice_status check_whole(const slc_validation *j, uint32_t u, slc_item_k
     return list.count > 1 ? slc_validate_fault(j, list.at[0].item, "moves a part of a unit under onebit") : SLUICE_OK;
 }
 
-/* Gradients are inspected only for an agreement that updates wait for. */
+/* Checks the operations of a unit that may be onebit. Gradients are inspected only for an agreement that updates wait
+ * for. */
 static sluice_status check_onebit(const slc_validation *j, uint32_t u, bool compressed)
 {
     static const slc_item_kind kinds[] = {SLC_ITEM_ALL_REDUCE, SLC_ITEM_COMPRESS, SLC_ITEM_EXCHANGE, SLC_ITEM_UPDATE};

@@ -164,7 +164,8 @@ static sluice_status check_needs(slc_validation *j, bool first_too)
     return status;
 }
 
-/* Without late items all passes are alike. */
+/* Checks every two passes that can follow each other; without late items all passes are alike, so one pair is enough.
+ */
 static sluice_status check_histories(slc_validation *j)
 {
     slc_validate_addresses *addresses;
