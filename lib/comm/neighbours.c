@@ -362,8 +362,8 @@ static sluice_status receive_segment(const slc_neighbours *neighbours, slc_neigh
     return status;
 }
 
-/* A process that goes away has a reason, which the control connection may tell a moment later than its sockets close.
- */
+/* Waits a second for the reason why a process went away, which the control connection may tell a moment after its
+ * sockets close. Returns that failure, or `status`. */
 static sluice_status wait_for_reason(slc_failure *failure, sluice_status status)
 {
     const uint64_t deadline_ns = slc_clock_ns() + 1000000000u;
@@ -439,8 +439,8 @@ void slc_neighbours_view_close(slc_neighbours *view)
 
 /* ---- Waking ---- */
 
-/* The exchange writes even when nobody sleeps: it orders the counters that were raised before the flag without a
- * fence. */
+/* Wakes a process if it sleeps. The exchange writes the flag even if nobody sleeps, and so orders the counters that
+ * were raised before it without a fence. */
 static void wake(slc_control_page *page, int doorbell)
 {
     if (!atomic_exchange(&page->sleeping, 0)) return;

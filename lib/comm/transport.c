@@ -221,7 +221,7 @@ static sluice_status load_tables(slc_transport *transport, const char *name, plu
     return find_tables(name, library, out);
 }
 
-/* A transport that wraps another one knows version 1's table, and wraps the other's messages. */
+/* Loads a transport for another one that wraps it. The wrapping one knows version 1's table, and wraps the messages. */
 static sluice_status host_load(void *context, const char *name, const sluice_transport_v1 **table)
 {
     plugin_tables tables;

@@ -135,8 +135,8 @@ __attribute__((no_sanitize("address", "thread"))) static void touch_pages(const 
     for (size_t i = 0; i < bytes; i += page) (void)at[i];
 }
 
-/* Pages are touched only if the kernel is too old for madvise to populate them: touching a page for which there is no
- * memory ends the process, and gives no error. */
+/* Makes the pages of a range present. They are touched only if the kernel is too old for madvise to populate them:
+ * touching a page for which there is no memory ends the process, and gives no error. */
 static sluice_status host_segment_populate(slc_segment *segment, size_t offset, size_t bytes)
 {
     size_t begin = offset / page_bytes() * page_bytes();

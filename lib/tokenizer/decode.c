@@ -72,7 +72,8 @@ static sluice_status append_token(const slc_tokenizer *tokenizer, const char *to
     return status ? status : slc_chars_append(out, token, strlen(token));
 }
 
-/* tokenizers knows special tokens by their texts, so one whose normalised text is another one is not left out. */
+/* True if the token is left out as a special one. Hugging Face's tokenizers knows special tokens by their texts, so one
+ * whose normalised text is another one is not left out. */
 static bool is_left_out(const slc_tokenizer *tokenizer, int32_t token)
 {
     return tokenizer->special[token] && !strcmp(tokenizer->told[token], tokenizer->texts[token]);

@@ -261,7 +261,8 @@ static sluice_status check(const char *path, const slc_config *config)
     return SLUICE_OK;
 }
 
-/* A head that shares the token table may be called its own if it is equal (lib/model looks). */
+/* Reads whether the head has a matrix of its own. A file may say so although the head shares the token table, if both
+ * are equal; lib/model looks at that. */
 static sluice_status read_tie(const char *path, const json_t *root, slc_config *out)
 {
     const slc_config_key row = {.key = "tie_word_embeddings", .type = SLC_KEY_FLAG};

@@ -39,7 +39,8 @@ static int set_labels(json_t *root, uint32_t labels)
     return failed;
 }
 
-/* A GPT-2 without these tokens says so, because 50256 is what transformers takes if nothing is said. */
+/* Writes the number of a token around a text. A GPT-2 without such a token says so, because transformers takes 50256 if
+ * nothing is said. */
 static int set_token(json_t *root, const slc_config *config, const char *key, uint64_t token)
 {
     bool exists = token && token <= config->vocabulary;

@@ -88,8 +88,8 @@ static sluice_status place(slc_tensors *tensors, llmc_layout *layout, const para
     return SLUICE_OK;
 }
 
-/* The elements of one layer, times the layers, and of the parameters that exist once. The sizes are below 2^24, so 2^55
- * is not reached. */
+/* Returns the bytes that the file must have: for the elements of all layers, and of the parameters that exist once. 0:
+ * the sizes are absurd. Each size is below 2^24, so the elements of a layer stay below 2^55. */
 static uint64_t expected_bytes(const slc_config *config, const llmc_layout *layout)
 {
     uint64_t c = config->channels, layer = 12 * c * c + 13 * c;

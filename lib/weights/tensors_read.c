@@ -103,7 +103,8 @@ static sluice_status read_block(const slc_tensors *tensors, const slc_tensor *te
     return SLUICE_OK;
 }
 
-/* A range of a row-major matrix is the end of one row, whole rows, and the beginning of another row. */
+/* Reads a range of a matrix that the file holds transposed, block by block: the end of one row, whole rows, and the
+ * beginning of another row. */
 static sluice_status read_transposed(const slc_tensors *tensors, const slc_tensor *tensor, uint64_t first,
                                      uint64_t count, float *out)
 {

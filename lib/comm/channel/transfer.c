@@ -25,8 +25,9 @@ static bool run_hook(slc_channel *channel, const slc_channel_transfer *transfer,
 
 /* ---- Direct ---- */
 
-/* A transport that imitates a network occupies it for bytes that go through memory. Egress and ingress have clocks of
- * their own, so each end asks for its own alone. */
+/* Returns when bytes that go through memory would be over on the imitated network, or 0 without one. A transport that
+ * imitates a network occupies it for them. Egress and ingress have clocks of their own, so each end asks for its own
+ * alone. */
 static uint64_t charge(const slc_comm *comm, uint64_t sent, uint64_t received, uint32_t latencies)
 {
     const slc_transport *transport = comm->transport;

@@ -95,8 +95,8 @@ static const char *first_host(const char *list)
     return host;
 }
 
-/* Slurm may put task 0 elsewhere (--distribution=arbitrary), and the environment tells that host to nobody but task 0.
- */
+/* Refuses on task 0 to run on another host than the first of the list, where the other ranks look for it. Slurm may put
+ * it there (--distribution=arbitrary), and the environment tells that host to nobody but task 0. */
 static sluice_status check_first_host(const sluice_world_config *config)
 {
     const char *here = environment("SLURMD_NODENAME");

@@ -182,8 +182,8 @@ static sluice_status accept_one(reception *room)
     return SLUICE_OK;
 }
 
-/* A rank that had joined has hung up while others were still to come. Its part of the first exchange may say what went
- * wrong before it could meet anybody. */
+/* Makes the error of a rank that had joined and has hung up while others were still to come. Its part of the first
+ * exchange may say what went wrong before it could meet anybody. */
 static sluice_status hung_up(int fd, int rank)
 {
     const uint64_t deadline_ns = slc_clock_ns() + farewell_ns;

@@ -237,7 +237,8 @@ static uint64_t direct_bytes(const slc_comm *comm, const slc_active_op *active)
     }
 }
 
-/* A transport that imitates a network makes bytes cost time that went through memory. */
+/* Lets an operation last as long as on the network that the transport imitates, if it imitates one: the bytes that went
+ * through memory cost time then. */
 static void charge(slc_comm *comm, slc_active_op *active)
 {
     const slc_transport *transport = comm->transport;
@@ -307,7 +308,7 @@ static bool is_over(const slc_comm *comm, const slc_active_op *active, uint64_t 
            active->due_ns <= now_ns;
 }
 
-/* The link carries an operation while none before it is under way. */
+/* Notes how long the link carried an operation: from the time when none before it is under way. */
 static void note_use(slc_comm *comm, const slc_active_op *active, uint64_t now_ns)
 {
     const uint64_t met_ns = slc_most(active->met_ns, active->began_ns), from_ns = slc_most(met_ns, comm->last_over_ns);

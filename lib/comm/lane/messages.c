@@ -72,7 +72,7 @@ static void count_down(slc_comm *comm, slc_active_op *active, uint64_t block, me
         state->sends--;
 }
 
-/* The transport does not say by how much a message is too long. */
+/* Fails because a message is too long; the transport does not say by how much. */
 static void fail_too_long(slc_comm *comm, const slc_active_op *active, int peer, size_t expected)
 {
     slc_failure_set(comm->failure, SLUICE_ERR_MISMATCH, SLC_TELL_FACT,

@@ -64,7 +64,8 @@ static bool sums_through_scratch(const slc_op *op)
            (op->kind == SLC_ALL_REDUCE && !sums_in_one_call(op));
 }
 
-/* An all-reduce in rank order gathers the parts once all of them are summed. */
+/* True if the operation gathers in this step. An all-reduce in rank order gathers the parts in its second step, once
+ * all of them are summed. */
 static bool gathers_now(const slc_active_op *active)
 {
     return active->op.kind == SLC_ALL_GATHER || active->step == 1;
@@ -307,7 +308,7 @@ static sluice_status begin_group(slc_comm *comm, slc_active_op *active)
     return SLUICE_OK;
 }
 
-/* Once a group is launched: whoever is alone waits until the device has done it. */
+/* Called once a group is launched. An operation that is alone then waits until the device has done it. */
 static sluice_status note_launched(slc_comm *comm, const slc_op *op)
 {
     slc_stream_order *order = &comm->stream_order;

@@ -84,7 +84,7 @@ static uint32_t find_destinations(slc_comm *comm, const slc_active_op *active, u
     return count;
 }
 
-/* A world of one rank that sums in place, with a scale of one, has nothing to do. */
+/* True if there is nothing to do: a world of one rank sums in place, with a scale of one. */
 static bool nothing_to_add(const slc_comm *comm, const slc_op *op)
 {
     bool scaled = (op->dtype == SLUICE_FP32 || op->dtype == SLUICE_BF16) && op->scale != 1.0f;

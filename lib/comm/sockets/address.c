@@ -193,7 +193,8 @@ void slc_address_describe_listener(int fd, char *text, size_t bytes)
     freeifaddrs(list);
 }
 
-/* On loopback, a socket that connects to a free port of the ephemeral range can meet itself. */
+/* True if a socket is connected to itself, as can happen on loopback if it connects to a free port of the ephemeral
+ * range. */
 static bool met_itself(int fd)
 {
     struct sockaddr_storage here = {0}, there = {0};

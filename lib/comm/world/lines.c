@@ -69,7 +69,8 @@ void slc_lines_add_channel(slc_lines *lines, slc_channel *channel)
     pthread_mutex_unlock(&lines->lock);
 }
 
-/* After a failure the thread has let go of the program's memory when this returns. */
+/* Returns true if there is no failure. After a failure it returns when the thread has let go of the program's memory.
+ */
 static bool settle(sluice_world *world, sluice_status status)
 {
     if (status || slc_failed(&world->failure)) slc_gate_wait(&world->comm.quiet, 1, UINT64_MAX);

@@ -192,8 +192,7 @@ static sluice_status try_peer(const slc_transport *transport, int rank, const wh
     return status ? status : transport->table->connect(transport->self, rank, address, bytes);
 }
 
-/* A peer that cannot be reached yet may be reached soon, because a network can come up a little later than the
- * processes. */
+/* Connects to a peer, and tries again until it is late: a network can come up a little later than the processes. */
 static sluice_status connect_peer(sluice_world *world, int rank, const char *blob, size_t bytes)
 {
     const slc_transport *transport = &world->transport;
@@ -258,8 +257,8 @@ static sluice_status open_at_address(sluice_world *world, char **out, size_t *by
     return SLUICE_OK;
 }
 
-/* A world that is all direct needs no transport, unless a network is imitated or memory of GPUs is to be moved, which
- * a transport other than the default one may be for. */
+/* Opens the transport if the world needs one. A world whose ranks all share memory does not, unless a network is
+ * imitated or memory of GPUs is to be moved, which a transport other than the default one may be for. */
 static sluice_status open_if_needed(sluice_world *world, char **address, size_t *bytes)
 {
     const bool direct = !world->any_messages && !*world->config.throttle;

@@ -101,7 +101,8 @@ static uint64_t even(uint64_t whole, uint64_t tile, uint64_t unit)
     return slc_least(whole, slc_round_up(each, unit));
 }
 
-/* Operands used in place must have whole rows, so k is cut only if A and B are copied or have k as their rows. */
+/* Chooses how long the pieces of k are. Operands used in place must have whole rows, so if k is cut A and B are copied
+ * unless k is their rows. */
 static void choose_depth(slc_gemm_route *r)
 {
     const slc_gemm_shape *s = &r->shape;

@@ -108,7 +108,8 @@ static sluice_status squash(slc_layer_run *run)
     return run->scan ? SLUICE_OK : slc_tanh_forward(run->m->stream, run->layer->dtype, count, x, y);
 }
 
-/* DENSE holds the input of tanh; its output is computed there again, because ANSWER may have been through dropout. */
+/* Computes the gradient through tanh. DENSE holds the input of tanh; the output is computed there again, because ANSWER
+ * may have been through dropout. */
 static sluice_status squash_backward(slc_layer_run *run)
 {
     slc_layer_run_next(run);

@@ -124,7 +124,8 @@ static sluice_status look_up(slc_layer_run *run, uint32_t out)
     return slc_embedding_forward(m->stream, &args);
 }
 
-/* The kernel adds, so a fresh gradient must be zeroed first. sluice_param_gradient does so. */
+/* Adds the gradients of the rows that were looked up. The kernel adds, so a fresh gradient must be zeroed first, which
+ * sluice_param_gradient does. */
 static sluice_status look_up_backward(slc_layer_run *run, uint32_t dout)
 {
     slc_layer_run_next(run);

@@ -157,7 +157,8 @@ static sluice_status take_slots(sluice_model *m, uint32_t number, slc_operations
     return status;
 }
 
-/* A short micro-batch can want more scratch than a long one, so every length is asked; the longest last. */
+/* Asks for the lifetimes and scratch of every length of a micro-batch, the longest last, because a short one can want
+ * more scratch than a long one. */
 static sluice_status take_lengths(sluice_model *m, uint32_t number, slc_operations *forward, slc_operations *recompute,
                                   slc_operations *backward)
 {

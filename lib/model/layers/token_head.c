@@ -122,7 +122,8 @@ static sluice_status use_up(slc_layer_run *run, chunk k)
     return status ? status : slc_apply_dense_input(run, &t, SLC_ALL(DACTIVATED), gradient, false, none);
 }
 
-/* BEiT's first rows are not patches, so their logits are not part of the result. */
+/* Gives a chunk's logits to the caller. BEiT's first rows are not patches, so their logits are not part of the result.
+ */
 static sluice_status give_logits(slc_layer_run *run, chunk k)
 {
     slc_layer_run_next(run);

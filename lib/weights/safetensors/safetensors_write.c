@@ -34,7 +34,7 @@ static sluice_status failed(const char *verb, const char *path)
     return slc_error(slc_path_status(errno), "cannot %s %s: %s", verb, path, strerror(errno));
 }
 
-/* A device or a pipe is refused, because renaming would put a file in its place. */
+/* Opens the draft. A path that is a device or a pipe is refused, because renaming would put a file in its place. */
 static sluice_status open_draft(slc_safetensors_writer *writer)
 {
     struct stat info;
