@@ -69,8 +69,9 @@ static sluice_status find_stretch(lab *l)
     return SLUICE_OK;
 }
 
-/* Compute gets an eighth of a short stretch, or a third on a device that runs ahead, which a short array does not fill.
- * It gets no more than is enough of a long one; the link gets the rest. */
+/* Claims the stretch of memory that the measurement uses, and divides it. Compute gets an eighth of a short stretch, or
+ * a third on a device that runs ahead, which a short array does not fill; of a long one it gets no more than is enough.
+ * The link gets the rest. */
 static sluice_status claim_stretch(lab *l)
 {
     void *address = NULL;
@@ -127,7 +128,7 @@ static sluice_status measure_passes(lab *l, slc_link *out)
     return status ? status : released;
 }
 
-/* A run that is long enough, in whole base blocks. */
+/* Returns the bytes of a run that is long enough, in whole base blocks. */
 static uint64_t enough_bytes(const lab *l, const slc_link *link)
 {
     const uint64_t block = sluice_dtype_bytes(l->dtype) * l->rt->job.units[0].block_elements;
@@ -135,7 +136,8 @@ static uint64_t enough_bytes(const lab *l, const slc_link *link)
     return bytes <= block ? block : bytes < most ? (bytes + block - 1) / block * block : most;
 }
 
-/* The scratch has room for blocks of the job's units, and runs that are measured may be longer than any of these. */
+/* Shortens the measured blocks until they fit the scratch, which has room for blocks of the job's units: runs that are
+ * measured may be longer than any of these. */
 static void fit_scratch(lab *l)
 {
     const uint64_t grain = SLC_GRAIN * (uint64_t)l->rt->size, each = sluice_dtype_bytes(l->dtype);
@@ -144,7 +146,7 @@ static void fit_scratch(lab *l)
         l->block_elements = slc_most(l->block_elements / 2 / grain * grain, grain);
 }
 
-/* A short run cannot win back what long measurements cost, so they take a share of their usual time. */
+/* Chooses which share of their usual time measurements take: a short run cannot win back what long ones cost. */
 static sluice_status choose_share(lab *l)
 {
     const sluice_runtime *rt = l->rt;

@@ -105,7 +105,7 @@ static bool same_item(const mark *begun, const mark *ended)
     return begun->record.item == ended->record.item && begun->record.pass == ended->record.pass;
 }
 
-/* The time that the compute stream waited is exposed, if it was in the step that ends now. */
+/* Ends a wait of the compute stream. Its time is exposed, if the wait was in the step that ends now. */
 static void end_wait(sluice_runtime *rt, ring *r, const mark *m, uint64_t ns)
 {
     if (r->waiting_ns && same_item(&r->waiting, m) && m->record.pass == rt->train.number)
@@ -118,8 +118,8 @@ static bool exchanges(const sluice_runtime *rt, const slc_item *item)
     return item->unit != SLC_NONE && slc_exchanges(rt->units[item->unit].strategy);
 }
 
-/* A skipped step's updates do nothing, and the passes around an exchange are those of a step that exchanges. Such a
- * step's state is kept until the next but one begins. */
+/* True if an item did nothing that could be measured. A skipped step's updates do nothing, and the passes around an
+ * exchange are measured only in a step that exchanges. Such a step's state is kept until the next but one begins. */
 static bool skipped(const sluice_runtime *rt, const mark *m, const slc_item *item)
 {
     const uint32_t ago = rt->train.number - m->record.pass + item->late;

@@ -55,7 +55,8 @@ static sluice_status time_pieces(lab *l, double seconds, double *out)
     return status;
 }
 
-/* A kernel that is too short leaves the device idle between launches. */
+/* Chooses the length of a kernel, and how many launches make a piece: a kernel that is too short leaves the device idle
+ * between launches. */
 static sluice_status choose_pieces(lab *l)
 {
     double seconds = 0;
@@ -166,7 +167,7 @@ static sluice_status overlap_once(lab *l, slc_train *train, slc_overlap_sample *
     return status;
 }
 
-/* The length of a run that does not take too long on a slow link. Updates begin with a short one. */
+/* Returns the length of a first run, which must not take too long on a slow link. Updates begin with a short one. */
 static uint64_t first_run(const lab *l, slc_train_kind kind, const slc_link *link)
 {
     const slc_times times = {.link = *link};

@@ -102,7 +102,7 @@ static sluice_status time_pass(bench *b, sluice_status (*pass)(const bench *), d
     return status || !b->ahead ? status : slc_event_elapsed(&b->begin, &b->end, seconds);
 }
 
-/* The memory is zeroed; on the host numbers that are no zeros take the usual time. */
+/* Fills the arrays. They are zeroed; on the host some get other numbers, with which a pass takes its usual time. */
 static sluice_status fill(bench *b, unsigned char *memory)
 {
     sluice_status status = slc_fill_zero(b->stream, memory, lay_out(b, memory));
@@ -130,7 +130,8 @@ static sluice_status time_passes(bench *b, unsigned char *memory, double s_per_e
     return status;
 }
 
-/* The largest tensor that fits, or a short one that grows. */
+/* Measures the passes on the largest tensor that fits, or on a device that runs ahead on a short one that grows until
+ * they take long enough. */
 static sluice_status measure(bench *b, unsigned char *memory, uint64_t bytes, double s_per_element[SLC_MEASURE_PASSES])
 {
     double shortest_s = 0;

@@ -101,7 +101,7 @@ static slc_op make_operation(const slc_measure_lab *l, const slc_train *train, u
                     .what = "link measurement"};
 }
 
-/* This core writes the bytes, as it does gradients before a reduction; they are zero, so that no sum is slow. */
+/* Writes the bytes on this core, as gradients are written before a reduction. They are zero, so that no sum is slow. */
 static sluice_status write_bytes(slc_measure_lab *l, uint64_t bytes)
 {
     sluice_status status = slc_fill_zero(&l->rt->compute, l->link, bytes);

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* The end of each unit's last parameter: from there on another world pads the unit in its own way. */
+/* Lists where each unit's last parameter ends: from there on another world pads the unit in its own way. */
 static uint64_t *list_unpadded(const sluice_runtime *rt)
 {
     uint64_t *parameters = calloc((size_t)rt->job.unit_count + 1, sizeof *parameters);
@@ -19,7 +19,8 @@ static uint64_t *list_unpadded(const sluice_runtime *rt)
     return parameters;
 }
 
-/* Each parameter is a tensor of a compressed exchange, unless the optimizer makes one tensor of all. */
+/* Notes the tensors of a compressed exchange in the profile: each parameter is one, unless the optimizer makes one
+ * tensor of all. */
 static sluice_status note_tensors(const sluice_runtime *rt, slc_profile *profile)
 {
     sluice_status status = SLUICE_OK;

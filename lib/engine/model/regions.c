@@ -16,7 +16,7 @@ static uint64_t aligned(uint64_t bytes)
 
 /* ---- One slot ---- */
 
-/* The live set changes only where a life begins. */
+/* Returns the most bytes that are live at one time; only times at which a life begins need to be looked at. */
 static uint64_t most_live(const slc_slot_life *lives, uint32_t count)
 {
     uint64_t most = 0;
@@ -75,7 +75,8 @@ static sluice_status pack_region(sluice_runtime *rt, uint32_t layer, sluice_dire
     return status;
 }
 
-/* A backward that may recompute runs the forward first, so its region has room for the forward's workspaces too. */
+/* Packs both regions of a layer. A backward that may recompute runs the forward first, so its region has room for the
+ * forward's workspaces too. */
 static sluice_status pack_layer(sluice_runtime *rt, uint32_t layer, slc_slot_life *lives)
 {
     sluice_status status = pack_region(rt, layer, SLUICE_FORWARD, lives);

@@ -36,8 +36,8 @@ static void worker_error(const sluice_param *param, const slc_onebit *onebit, fl
     *count = to_the_end ? padded - before : param->count;
 }
 
-/* If tensors are exchanged as one, the first parameter has the whole error of this rank as a server, and the others
- * have none. */
+/* Finds a parameter's part of this rank's error as a server. If tensors are exchanged as one, the first parameter has
+ * all of it, and the others have none. */
 static void server_error(const sluice_param *param, const slc_onebit *onebit, float **data, uint64_t *count)
 {
     uint32_t index = find_position(param).index, tensor = param->rt->compression.fuses ? 0 : index;
@@ -47,7 +47,8 @@ static void server_error(const sluice_param *param, const slc_onebit *onebit, fl
     *count = index == tensor ? slc_compress_chunk(shape) : 0;
 }
 
-/* If tensors are exchanged as one, the last parameter's part goes on to the end of the padding. */
+/* Finds a parameter's part of a local array. If tensors are exchanged as one, the last parameter's part goes on to the
+ * end of the padding. */
 static void local_array(const sluice_param *param, const slc_onebit *onebit, int i, float **data, uint64_t *count)
 {
     position at = find_position(param);

@@ -203,7 +203,7 @@ slc_op slc_onebit_exchange(const sluice_runtime *rt, uint32_t u, const slc_step_
     return op;
 }
 
-/* Averaged gradients go to the update that units of other strategies have. */
+/* Updates a unit from averaged gradients, as units of other strategies are updated. */
 static sluice_status update_averaged(const sluice_runtime *rt, const slc_onebit_unit *unit, const slc_step_state *step)
 {
     const sluice_optimizer *optimizer = &rt->optimizer;
