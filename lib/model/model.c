@@ -165,7 +165,8 @@ static bool is_own(const slc_model_layer *layer, const sluice_param *param)
     return !strncmp(name, layer->name, length) && name[length] == '.';
 }
 
-/* A layer's type is that of its own parameters, if it has any; parameters that it shares must have the same type. */
+/* Sets the types of the layers. A layer's type is that of its own parameters, if it has any; parameters that it shares
+ * must have the same type. */
 static sluice_status take_types(sluice_model *m)
 {
     for (uint32_t i = 0; i < m->layer_count; i++) {

@@ -15,7 +15,7 @@ typedef struct {
     sluice_stream *stream;
 } lamb;
 
-/* Parameters without decay have trust 1, which needs no norms. */
+/* Adds up the norms of the parameters with decay. Those without decay have trust 1, which needs no norms. */
 static sluice_status measure_many(const sluice_update *u, size_t count, const sluice_optimizer_sums *sums,
                                   void *context)
 {

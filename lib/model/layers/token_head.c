@@ -168,7 +168,7 @@ static sluice_status evaluate_chunk(slc_layer_run *run, chunk k)
     return status;
 }
 
-/* The logits after the pass's last token are the only ones that are wanted. */
+/* Makes and gives the logits after the pass's last token, which are the only ones that are wanted. */
 static sluice_status answer_last(slc_layer_run *run)
 {
     sluice_status status = make_logits(run, (chunk){run->m->rows - 1, 1});

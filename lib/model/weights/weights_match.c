@@ -69,7 +69,8 @@ static const slc_tensor *find_by_name(const slc_tensors *tensors, const char *na
     return slc_tensors_find(tensors, old);
 }
 
-/* A file has both tensors of a parameter with a second name, equal, or only one of them. */
+/* Finds the tensor of a parameter. A file may have a parameter under its second name, under the first, or under both,
+ * equal. */
 static const slc_tensor *find_tensor(const matching *m, const slc_param_info *info)
 {
     const size_t length = strlen(m->prefix);
@@ -81,7 +82,8 @@ static const slc_tensor *find_tensor(const matching *m, const slc_param_info *in
     return tensor || !second || own ? tensor : slc_tensors_find(m->tensors, second);
 }
 
-/* The last norm of GPT-2 and ViT is a part of every trunk; the mask token comes and goes with BEiT's head. */
+/* True if the parameter is one of the head. The last norm of GPT-2 and ViT is a part of every trunk; the mask token
+ * comes and goes with BEiT's head. */
 static bool belongs_to_head(const sluice_model_config *model, const slc_param_info *info)
 {
     const bool norm = info->place == SLC_HEAD_NORM_WEIGHT || info->place == SLC_HEAD_NORM_BIAS;
@@ -307,7 +309,7 @@ sluice_status slc_weights_have_layers(const sluice_model_config *model, const sl
 
 /* ---- Values ---- */
 
-/* Values are compared as numbers, so that NaN equals nothing. */
+/* Compares a copy with what it copies. Values are compared as numbers, so that NaN equals nothing. */
 static sluice_status compare_copy(const slc_tensors *tensors, const slc_tensor *copy, const slc_tensor *of,
                                   float *pieces)
 {

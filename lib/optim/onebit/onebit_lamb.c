@@ -429,7 +429,8 @@ static sluice_status apply_each(const onebit_lamb *o, const slc_onebit_unit *uni
     return status;
 }
 
-/* The flat array's padding comes back to the next exchange; from the last multiple of 8 on it may be read. */
+/* Keeps the result of the flat array's padding, which goes into the next exchange. It is read from the last multiple of
+ * 8 on, as a read must begin. */
 static sluice_status keep_padding(const onebit_lamb *o, const slc_onebit_unit *unit, uint64_t elements)
 {
     const slc_compress_shape *shape = &unit->group->shapes[0];
@@ -443,7 +444,7 @@ static sluice_status keep_padding(const onebit_lamb *o, const slc_onebit_unit *u
                          unit->local[0][0] + first);
 }
 
-/* Tensors of the flat array share a room, so one is updated after the other. */
+/* Updates the tensors of the flat array one after the other, because they share a room. */
 static sluice_status apply_flat(const onebit_lamb *o, const slc_onebit_unit *unit)
 {
     slc_compress_room *room = slc_compress_room_of(&unit->workers[0]);
