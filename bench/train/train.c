@@ -85,7 +85,7 @@ static sluice_status sampled(const slc_training_step *step, const char *text, vo
     return SLUICE_OK;
 }
 
-/* Text for people goes to standard error if standard output is a file of results. */
+/* Returns the stream for text that people read: standard error if standard output is a file of results. */
 static FILE *for_people(const slc_training_options *o)
 {
     const char *const files[] = {o->trace, o->json, o->csv, o->plan_out, o->profile_out};

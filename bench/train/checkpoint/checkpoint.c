@@ -57,7 +57,8 @@ static json_t *settings_of(const slc_training_identity *run)
     return NULL;
 }
 
-/* A checkpoint that says nothing of an option was saved before there was one: it was trained with the default. */
+/* True if the setting has its default. A checkpoint that says nothing of an option was saved before there was one, so
+ * it was trained with the default. */
 static bool is_default(const slc_training_identity *run, const char *name, const json_t *now)
 {
     slc_training_options defaults;
@@ -70,7 +71,8 @@ static bool is_default(const slc_training_identity *run, const char *name, const
     return equal;
 }
 
-/* Weights depend on which units are onebit; strategies without onebit all give the same. */
+/* True if a difference of this setting cannot change weights. They depend on which units are onebit; strategies without
+ * onebit all give the same. */
 static bool changes_nothing(const slc_training_identity *run, const char *name, const json_t *before, const json_t *now)
 {
     if (!before && is_default(run, name, now)) return true;
@@ -386,7 +388,8 @@ static sluice_status check_position(const slc_training_identity *run, uint64_t u
         (unsigned long long)position->sequences);
 }
 
-/* Every rank has read by itself; one that cannot read what others can is named, and nothing is said to be damaged. */
+/* Makes the error of reading the same on all ranks, each of which has read by itself. A rank that cannot read what
+ * others can is named, and then nothing is said to be damaged. */
 static sluice_status agree_on_reading(const slc_training_identity *run, sluice_status mine)
 {
     double blind[2] = {mine ? 1 : 0, mine ? sluice_world_rank(run->world) : 0};

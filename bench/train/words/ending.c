@@ -33,7 +33,8 @@ static void print_phases(FILE *file, const slc_training_options *o, const slc_tr
         fprintf(file, "  nothing was compressed: all steps were warm-up (--freeze-step)\n");
 }
 
-/* The rank that computes longest may have other medians than the line above, which is rank 0's. */
+/* Prints how the prediction compares. The rank that computes longest may have other medians than the line above, which
+ * is rank 0's. */
 static void print_prediction(FILE *file, const sluice_prediction *p)
 {
     const double predicted_ms = 1e3 * p->predicted.step_s, measured_ms = 1e3 * p->measured.step_s;

@@ -57,7 +57,7 @@ static void cut_pair(size_t most, size_t *text, size_t *pair)
     *pair = swapped ? shorter : longer;
 }
 
-/* [CLS] text [SEP] pair [SEP], if the tokenizer has these. */
+/* Puts special tokens around the texts, [CLS] text [SEP] pair [SEP], if the tokenizer has these. */
 static sluice_status frame(const slc_example_kind *kind, slc_example *e)
 {
     const bool framed = kind->words.framed;
@@ -104,14 +104,14 @@ static sluice_status make_text(const slc_example_kind *kind, slc_example *e)
 
 /* ---- Conversations ---- */
 
-/* The bytes of the text that token `i` is. */
+/* Finds how many bytes of the text token `i` is. */
 static sluice_status bytes_of(const slc_example_kind *kind, int32_t token, size_t *bytes)
 {
     *bytes = 1;
     return kind->tokenizer ? slc_tokenizer_bytes(kind->tokenizer, token, bytes) : SLUICE_OK;
 }
 
-/* A token is the assistant's if a byte of it is. */
+/* Finds the tokens that the model learns: a token is the assistant's if a byte of it is. */
 static sluice_status find_trained(const slc_example_kind *kind, slc_example *e)
 {
     size_t at = 0, part = 0, bytes = 0;
