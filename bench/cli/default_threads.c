@@ -12,7 +12,8 @@ static const char *variable(const char *name)
     return text && *text ? text : NULL;
 }
 
-/* A list, as OMP_NUM_THREADS may be, has a number for each level of nested parallelism; ours is the first. */
+/* Reads a count from a variable. OMP_NUM_THREADS may be a list with a number for each level of nested parallelism; ours
+ * is the first. */
 static sluice_status read_count(const char *name, char after, uint64_t *out)
 {
     const char *text = variable(name);

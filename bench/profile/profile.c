@@ -74,7 +74,7 @@ static sluice_dtype type_named(const char *name)
     return name && !strcmp(name, sluice_dtype_name(SLUICE_BF16)) ? SLUICE_BF16 : SLUICE_FP32;
 }
 
-/* Options that were given replace the cluster's figures. */
+/* Makes a profile from published figures. Options that were given replace those of the cluster. */
 static sluice_status make_profile(profile_options *o, slc_profile **out)
 {
     slc_made_options asked = o->made;

@@ -16,7 +16,8 @@ FILE *slc_bench_people(const slc_bench_options *options)
                                                                                                            : stdout;
 }
 
-/* Budgets that were never found leave "auto:N" in the list, and none of its cells finished. */
+/* Counts the cells of the sweep. Budgets that were never found leave "auto:N" in the list, and none of its cells
+ * finished. */
 static sluice_status count_cells(const slc_bench_results *results, slc_bench_options *options, slc_bench_tally *tally)
 {
     const slc_bench_ends ends = slc_bench_results_ends(results);
@@ -25,7 +26,8 @@ static sluice_status count_cells(const slc_bench_results *results, slc_bench_opt
     return status ? status : slc_bench_tally_make(results, options, tally);
 }
 
-/* Within a run the steps that count are alike, so a median far above the fastest step is not the plan's doing. */
+/* Warns if the machine seems to have been busy. Within a run the steps that count are alike, so a median far above the
+ * fastest step is not the plan's doing. */
 static void warn_of_busy_machine(FILE *out, const json_t *runs)
 {
     static const double BUSY = 1.5;

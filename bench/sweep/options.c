@@ -379,7 +379,8 @@ static const char *next_of(const slc_bench_list *list, uint64_t *index)
     return item;
 }
 
-/* A sweep that starts its own ranks has one if it is not told otherwise. */
+/* Returns the number of ranks under a launcher; without one 1, which is what a sweep starts if it is not told
+ * otherwise. */
 static uint64_t ranks_of_launcher(void)
 {
     sluice_world_config config;
@@ -510,7 +511,8 @@ static sluice_status check(void *options)
     return slc_error(SLUICE_ERR_ARGUMENT, "\"%s\" is no option; lists take commas, not spaces", o->sources[0]);
 }
 
-/* A comparison of losses takes more steps than one of times, and gives each optimizer its own strategy. */
+/* Sets the defaults that depend on what is compared. A comparison of losses takes more steps than one of times, and
+ * gives each optimizer its own strategy. */
 static void set_defaults(slc_bench_options *o)
 {
     slc_training_options *t = &o->training;

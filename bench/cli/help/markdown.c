@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Within a table, a bar would end the column. */
+/* Writes the text of a cell, in which a plain bar would end the column. */
 static void put_cell(FILE *out, const char *text)
 {
     for (; *text; text++) {

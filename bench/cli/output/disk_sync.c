@@ -41,7 +41,8 @@ static int sync_all(const int *files, int count)
     return why;
 }
 
-/* The lock is held, but not while the disk works. */
+/* Syncs the files that were written to. The lock is held when this is called and when it returns, but not while the
+ * disk works. */
 static void sync_unlocked(slc_disk_sync *s)
 {
     int files[SLC_DISK_SYNC_FILES];

@@ -68,7 +68,7 @@ static double time_once(const job *j, int elements)
     return sum / j->ranks;
 }
 
-/* 1: a result was wrong. */
+/* Measures one size. Returns 1 if a result was wrong. */
 static int measure(const job *j, long bytes)
 {
     int elements = (int)(bytes / (long)sizeof(float) / j->ranks * j->ranks);

@@ -74,7 +74,7 @@ static int64_t busy_before_first(const step_view *v, int64_t from)
     return busy;
 }
 
-/* When the data of the first reduction was ready, seen from the step's beginning. */
+/* Bounds when the data of the first reduction was ready, seen from the step's beginning. */
 static moment first_ready(const step_view *v)
 {
     const slc_step_time *first = &v->times[v->units[0].reduction];

@@ -159,7 +159,7 @@ static sluice_status make_job(slc_profile_maker *m)
 
 /* ---- The profile ---- */
 
-/* The program's name, without its folder and its arguments; that of the script if the program is Python. */
+/* Writes the program's name, without its folder and its arguments; that of the script if the program is Python. */
 static void name_model(const slc_nccl_records *records, char out[128])
 {
     const char *at = records->processes[0].header.command, *python = "python";

@@ -88,7 +88,7 @@ static bool show_row(const slc_nccl_table *table, const slc_nccl_summary *summar
     return true;
 }
 
-/* A line ends with its last cell that is known. */
+/* Prints a line, which ends with its last cell that is known. */
 static void print_line(const slc_nccl_table *table, const formed_cell *cells, const bool *used, FILE *out)
 {
     size_t end = table->column_count;

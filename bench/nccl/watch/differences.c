@@ -108,7 +108,7 @@ static const char *hint_for_arguments(const slc_nccl_entry *a, const slc_nccl_en
     return "all ranks must name the same root";
 }
 
-/* Two groups of one size: no majority says which of them is wrong. */
+/* Writes the hint for two groups of one size, of which no majority says which is wrong. */
 static const char *hint_for_equals(FILE *out, const difference *d, int *ranks)
 {
     size_t count;

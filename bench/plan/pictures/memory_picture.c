@@ -90,7 +90,8 @@ static bool put_boxes(FILE *file, const drawing *d, int colour)
     return any;
 }
 
-/* With many columns only every second, third, ... has its name; the last two always do. */
+/* Writes the names of the columns. If there are many, only every second, third, ... has its name; the last two always
+ * do. */
 static void put_names(FILE *file, const drawing *d)
 {
     const uint32_t count = d->peak.count, each = (count + MOST_NAMES - 1) / MOST_NAMES;

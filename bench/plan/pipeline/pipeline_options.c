@@ -57,7 +57,7 @@ static sluice_status share_ranks(const slc_pipeline_options *o, slc_profile *pro
                      o->stages, ranks, o->stages, ranks, divisors);
 }
 
-/* In a file layers may stand on lines of their own. */
+/* Puts commas between the layers: in a file they may stand on lines of their own. */
 static void put_commas(char *text)
 {
     char *to = text;

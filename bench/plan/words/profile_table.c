@@ -28,7 +28,7 @@ static run_of_layers run_at(const slc_job *job, uint32_t first)
     return run;
 }
 
-/* The rows of a split table are not parameters of their own. */
+/* Returns the parameters that a unit itself has: the rows of a split table are not parameters of their own. */
 static uint64_t own_parameters(const slc_profile *profile, uint32_t unit)
 {
     return slc_looks_up(&profile->job.units[unit]) ? 0 : profile->parameters[unit];

@@ -36,7 +36,7 @@ static bool follows_from_optimizer(const char *name)
     return is_among(name, names);
 }
 
-/* A value that another one implies: the schedule of the rate ends with the steps. */
+/* True for a value that another one implies: the schedule of the rate ends with the steps. */
 static bool is_implied(const json_t *row, const char *name)
 {
     return !strcmp(name, "lr_horizon") &&
