@@ -1,9 +1,9 @@
 /* Checkpoints: a folder with one subfolder a checkpoint, `step-000120`, named for the updates applied. Every rank
  * writes what it owns in coordinates of the parameters, so that any world size and any strategy can read it; nothing is
  * gathered, and the memory used is the plan's staging block. The same world size goes on to the bit, under any
- * strategy, schedule and budget. What a compressed optimizer's compression left is each rank's own and is saved too:
- * a run of the same world size goes on to the bit if the same units are onebit; otherwise it begins at 0, with a
- * warning. Nothing can be saved while ranks are between two exchanges of their own steps (ORDER;
+ * strategy, schedule and budget. The errors that a compressed optimizer's compression left are each rank's own and are
+ * saved too: a run of the same world size goes on to the bit if the same units are onebit; otherwise the errors begin
+ * at 0, with a warning. Nothing can be saved while ranks are between two exchanges of their own steps (ORDER;
  * sluice_step_options.exchange). If replicas are apart by roundings (sluice_runtime_replicas_equal), the owner's values
  * are saved, and a run that loads them begins with them on every rank: any two runs that load are equal to the bit, but
  * not to the run that saved, whose replicas stay apart.

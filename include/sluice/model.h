@@ -156,7 +156,7 @@ SLUICE_API sluice_status sluice_model_config_read(const char *path, sluice_model
  *
  * new_head: if the file's configuration has another head or another number of classes than the model, or is of a
  * trunk without head, parameters of the head keep the values that they have if the file lacks them, or has them for
- * another number of classes; all others are read. What the file has of other heads is passed over.
+ * another number of classes; all others are read. Tensors of other heads in the file are passed over.
  *
  * Errors: FORMAT and NON_FINITE (name the tensor), UNSUPPORTED (a head that does not share the token table; what the
  * configuration asks for), PATH, IO: nothing has been changed; while values are written, as sluice_param_write, and IO.

@@ -99,8 +99,8 @@ typedef struct {
      * same step, learning_rate, gradient_factor, words and stream. On a GPU the runtime then calls it in the place of
      * `update`, with a unit's ranges, so that one kernel can take them all. */
     sluice_status (*update_many)(const sluice_update *updates, size_t count, void *context);
-    /* NULL, or `measure` for `count` ranges at once, under the conditions of update_many. What it finds in updates[i]
-     * goes to sums[i]. */
+    /* NULL, or `measure` for `count` ranges at once, under the conditions of update_many. The sums of updates[i] go to
+     * sums[i]. */
     sluice_status (*measure_many)(const sluice_update *updates, size_t count, const sluice_optimizer_sums *sums,
                                   void *context);
 } sluice_optimizer;

@@ -1,5 +1,5 @@
-/* The plan that a runtime runs: what it was made from, what it predicts, and the texts that keep it. What it decided
- * for a layer also say sluice_layer_strategy_name and sluice_layer_recomputes. */
+/* The plan that a runtime runs: what it was made from, what it predicts, and the texts that keep it.
+ * sluice_layer_strategy_name and sluice_layer_recomputes say what the plan decided for a layer. */
 #ifndef SLUICE_PLAN_H
 #define SLUICE_PLAN_H
 

@@ -281,9 +281,9 @@ typedef struct {
 } sluice_param_desc;
 
 /* Adds a parameter to a layer. All parameters together have at most 2^50 elements; all activations, all workspaces, all
- * that is reserved at most 2^54 bytes each. What would exceed that is refused by name and is not there. Errors:
- * ARGUMENT (no name, or one that the layer has already; 0 elements or too many; row_elements and most_rows that do not
- * fit each other, the count, `tied` or `frozen`). */
+ * that is reserved at most 2^54 bytes each. A registration that would exceed that is refused by name and adds nothing.
+ * Errors: ARGUMENT (no name, or one that the layer has already; 0 elements or too many; row_elements and most_rows that
+ * do not fit each other, the count, `tied` or `frozen`). */
 SLUICE_API sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *desc, sluice_param **out);
 
 /* Makes a tied parameter of an earlier layer valid in `layer` too; both layers add to one gradient. Errors: ARGUMENT

@@ -39,7 +39,7 @@ typedef struct {
 } sluice_world_config;
 
 /* sluice_world_config_init for a struct of `struct_size` bytes, for callers in other languages: ARGUMENT if that can
- * be no size. What a newer struct has more than this library knows becomes 0. */
+ * be no size. Fields of a newer struct that this library does not know become 0. */
 SLUICE_API sluice_status sluice_world_config_init_sized(sluice_world_config *config, size_t struct_size);
 
 /* Fills `config` from the launcher's environment (sluice run, torchrun, Slurm, PMIx, Open MPI) and from settings
