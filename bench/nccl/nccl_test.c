@@ -12,8 +12,8 @@
 
 static char output[1 << 16];
 
-/* Runs `sluice nccl` in the test's folder with these arguments; returns the exit code. What it printed is in `output`.
- */
+/* Runs `sluice nccl` in the test's folder with these arguments; returns the exit code. The command's output is then in
+ * `output`. */
 static int run_nccl(const char *arguments)
 {
     char command[2 * PATH_MAX];

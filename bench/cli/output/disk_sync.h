@@ -9,8 +9,8 @@ typedef struct slc_disk_sync slc_disk_sync;
 
 enum { SLC_DISK_SYNC_FILES = 8 };
 
-/* Starts the thread. What was written is on the disk `within_s` seconds later, and as long as the disk itself takes.
- * Errors: MEMORY, SYSTEM (no thread). */
+/* Starts the thread. Bytes that were written are on the disk `within_s` seconds later, and as long as the disk itself
+ * takes. Errors: MEMORY, SYSTEM (no thread). */
 sluice_status slc_disk_sync_start(double within_s, slc_disk_sync **out);
 
 /* Adds an open file, SLC_DISK_SYNC_FILES at most, which stays open until slc_disk_sync_end. */

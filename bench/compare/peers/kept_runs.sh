@@ -2,7 +2,7 @@
 # Sourced by comparisons that take long: their runs are kept in a folder, so that the same command goes on where it was
 # interrupted, and one line says how far they are.
 
-# open_folder DEFAULT COMMAND SETTING...: $work becomes $FOLDER, else DEFAULT. What the folder has of another command or
+# open_folder DEFAULT COMMAND SETTING...: $work becomes $FOLDER, else DEFAULT. A folder with runs of another command or
 # of other settings is refused.
 open_folder() {
     local settings

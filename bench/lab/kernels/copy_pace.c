@@ -1,5 +1,5 @@
-/* Copies memory in several ways. Which one is the fastest depends on the processor and on its C library: memcpy's own
- * choice, its choice for pieces that fit the cache, the string instruction, or stores past the cache.
+/* Copies memory in several ways. The fastest way depends on the processor and on its C library: memcpy's own choice,
+ * its choice for pieces that fit the cache, the string instruction, or stores past the cache.
  * tests/command/kernels_test.sh covers this file. */
 #include "bench/lab/kernels/copy_pace.h"
 

@@ -14,7 +14,7 @@ typedef struct {
 
 enum { SLC_PERIOD_REPETITIONS = 3 }; /* fewer of them in a row are no period */
 
-/* Finds the shortest period whose repetitions cover nearly as much of the sequence as those of any other. What comes
- * before, between and after runs of repetitions may be anything; with `unbroken` only the longest run counts. Only the
- * last 32768 numbers are looked at. Returns false if nothing repeats three times in a row. */
+/* Finds the shortest period whose repetitions cover nearly as much of the sequence as those of any other. Anything may
+ * come before, between and after runs of repetitions; with `unbroken` only the longest run counts. Only the last 32768
+ * numbers are looked at. Returns false if nothing repeats three times in a row. */
 bool slc_period_find(const uint64_t *numbers, size_t count, bool unbroken, slc_period *out);

@@ -84,8 +84,8 @@ static void put_list(FILE *file, const json_t *list)
     put_quoted(file, text);
 }
 
-/* Whole numbers are exact, so they are not written through a double's nine digits. What is not there, and what JSON has
- * as null, is an empty field. */
+/* Whole numbers are exact, so they are not written through a double's nine digits. A value that is not there, or is
+ * null in JSON, is an empty field. */
 void slc_bench_put_csv(FILE *file, const json_t *value)
 {
     switch (value ? json_typeof(value) : JSON_NULL) {

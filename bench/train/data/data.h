@@ -72,5 +72,5 @@ sluice_status slc_training_data_take_in_order(slc_training_data *data, uint64_t 
  */
 sluice_status slc_training_data_take(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out);
 /* The number of targets that the sequences (images) [first, first + batch) of the training part have: a function of
- * their numbers, for which nothing is read. What was taken stays valid. */
+ * their numbers, for which nothing is read. A micro-batch that was taken stays valid. */
 uint64_t slc_training_data_targets(const slc_training_data *data, uint64_t first);

@@ -24,6 +24,6 @@ size_t slc_training_csv_line(const slc_training_step *step, const slc_training_l
 size_t slc_training_json_end_line(const slc_training_step *step, double time_s, char *out);
 size_t slc_training_csv_end_line(const slc_training_step *step, double time_s, char *out);
 
-/* Returns how many bytes of a log's text are whole lines of steps up to number `last`, with the CSV's head. What
- * follows was written after the checkpoint that a run goes on from, or is half a line. */
+/* Returns how many bytes of a log's text are whole lines of steps up to number `last`, with the CSV's head. The bytes
+ * after these were written after the checkpoint that a run goes on from, or are half a line. */
 size_t slc_training_lines_until(const char *text, size_t bytes, uint64_t last);

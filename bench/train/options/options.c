@@ -296,7 +296,7 @@ static const char *const short_help[] = {
     "eval-every", "save", "save-every",  "resume", "go-on",     "save-weights", "json",     "log",
 };
 
-/* Appends the row of an optimizer's setting. What it says lies in static memory, as all help does. */
+/* Appends the row of an optimizer's setting. Its help lies in static memory, as all help does. */
 static bool append_setting(size_t i)
 {
     static struct {

@@ -6,9 +6,9 @@
  *   bert            [CLS] text [SEP], or [CLS] text [SEP] pair [SEP] with types 0 and 1 (Devlin et al., arXiv
  *                   1810.04805, section 3)
  *
- * Without a tokenizer each byte is a token, and nothing stands around a text. What is too long is cut as Hugging Face's
- * tokenizers cut it: the end of a text; of a pair the end of the longer one ("longest_first"). One thread. Private to
- * bench/train/data/examples. */
+ * Without a tokenizer each byte is a token, and nothing stands around a text. An example that is too long is cut as
+ * Hugging Face's tokenizers cut it: the end of a text; of a pair the end of the longer one ("longest_first"). One
+ * thread. Private to bench/train/data/examples. */
 #pragma once
 
 #include "bench/train/data/words.h"
