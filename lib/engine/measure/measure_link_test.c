@@ -1,5 +1,5 @@
 /* Measuring the link in a real world of ranks, on the host and on GPUs: every rank gets the same legal figures, the
- * arena is as it was, the peak stays the packer's, and training goes on. How fast a link is, is not asserted. */
+ * arena is as it was, the peak stays the packer's, and training goes on. The speed of a link is not asserted. */
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/runtime.h"
 #include "lib/plan/profile.h"

@@ -1,6 +1,6 @@
 /* A train begins where the ranks have met and is timed from there on, so that neither waking the caller nor the ranks'
  * different starts count: with a barrier, or with a short gather on devices that run ahead, which have no other way to
- * meet. What a bucket or a buffer lets pass faster than the link goes on doing passes in a train's first half; its
+ * meet. Bytes that a bucket or a buffer lets pass faster than the link can go on pass in a train's first half; its
  * second half tells the time of an operation. measure_link_test.c covers this file. */
 #include "lib/engine/measure/trains.h"
 

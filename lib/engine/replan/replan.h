@@ -10,8 +10,8 @@
 sluice_status slc_engine_first_request(sluice_runtime *rt, slc_plan_request *request);
 /* The request that was made last. */
 slc_plan_request slc_engine_standing_request(const sluice_runtime *rt);
-/* Adds what layers want for themselves, in arrays that slc_engine_free_choices frees, whatever this returns. What the
- * request says of recomputation and of updates' lanes already stays. Errors: MEMORY. */
+/* Adds what layers want for themselves, in arrays that slc_engine_free_choices frees, whatever this returns.
+ * Recomputation and lanes of updates that the request already has stay. Errors: MEMORY. */
 sluice_status slc_engine_add_choices(const sluice_runtime *rt, slc_plan_request *request);
 void slc_engine_free_choices(slc_plan_request *request);
 /* Does this schedule place communication by how long things take? */

@@ -3,9 +3,9 @@
  * gathered afterwards. Only lists of a few bytes per block are allocated.
  *
  * The new plan may be of other units, made of the same layers' parameters. A rank then owns other elements of these. An
- * array that every rank has whole moves piece by piece. What is spread over the ranks is collected first (collect.c),
- * into memory that holds nothing between steps: a part for each array of a new unit, as a shard, from where it moves as
- * everything else does. Private to lib/engine. */
+ * array that every rank has whole moves piece by piece. An array that is spread over the ranks is collected first
+ * (collect.c), into memory that holds nothing between steps: a part for each array of a new unit, as a shard, from
+ * where it moves as everything else does. Private to lib/engine. */
 #pragma once
 
 #include "lib/device/device.h"

@@ -1,7 +1,7 @@
 /* The play-off of plans. Every plan of a job ends in the same weights, to the bit, so plans are tried in the training
  * itself, and no step is lost: after the plan from measured times has come, the plans that the simulator puts close to
- * it run a few steps each, by turns, and the one whose steps were the shortest stays. What that may cost is a share of
- * the steps that are left: longer steps of slower plans, moves between plans, and their planning.
+ * it run a few steps each, by turns, and the one whose steps were the shortest stays. That may cost a share of the
+ * steps that are left: longer steps of slower plans, moves between plans, and their planning.
  * tests/engine/replan_test.c covers this file. */
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
