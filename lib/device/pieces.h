@@ -1,6 +1,7 @@
 /* A stream that is kept busy, to show what other streams take from it, and it from them: pieces of work are queued one
- * after the other, a few ahead of the device, and the end of each is noted. How many were done between two events is
- * then known, whichever streams these are of. For devices that run ahead; on the host a clock tells it. */
+ * after the other, a few ahead of the device, and the end of each is noted. The number of pieces that were done between
+ * two events is then known, whichever streams these are of. For devices that run ahead; on the host a clock tells it.
+ */
 #pragma once
 
 #include "lib/device/device.h"

@@ -1,5 +1,5 @@
 /* The names of the strategies, in the order of slc_strategy (lib/plan/job.h), as literals for tables and messages:
- * SLC_EXACT_NAMES(", ") is "dp, oss, sdp, fsdp". What is between the names may be a comma of the language too. */
+ * SLC_EXACT_NAMES(", ") is "dp, oss, sdp, fsdp". The text between the names may be a comma of the language too. */
 #pragma once
 
 /* SLC_EXACT_NAMES has the strategies that all give the same weights to the bit; SLC_STRATEGY_NAMES has all strategies.

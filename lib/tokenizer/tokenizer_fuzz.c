@@ -1,5 +1,5 @@
-/* Any text must be read as a tokenizer.json or be refused with a line. What was read must encode any text to tokens
- * that it knows, and decode these. */
+/* Any text must be read as a tokenizer.json or be refused with a line. A tokenizer that was read must encode any text
+ * to tokens that it knows, and decode these. */
 #include "tests/support/base/file_fuzz.h"
 #include "tests/support/base/splice_fuzz.h"
 #include "lib/tokenizer/tokenizer.h"

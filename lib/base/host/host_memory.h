@@ -12,8 +12,8 @@ typedef struct {
 } slc_host_memory;
 
 /* Reads /proc and the control groups (versions 1 and 2, with all groups above this process's) under the folder `root`,
- * "" for the system's. Memory that a group can give back at once (inactive pages of files) counts as available. What
- * cannot be read does not count. Any thread. */
+ * "" for the system's. Memory that a group can give back at once (inactive pages of files) counts as available. A limit
+ * that cannot be read does not count. Any thread. */
 void slc_host_memory_read(const char *root, slc_host_memory *out);
 
 /* Writes "11.0 GiB of 31.2 GiB are available (a control group's limit is 12.0 GiB)" for messages; returns `text`. */

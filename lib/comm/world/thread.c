@@ -106,8 +106,8 @@ static void acknowledge_failure(sluice_world *world)
     slc_gate_post(&world->comm.quiet, 1);
 }
 
-/* Fails the world if an operation needs a rank that has left. How far groups and channels had come the goodbye does not
- * say, but what that rank gave to them is here soon. */
+/* Fails the world if an operation needs a rank that has left. The goodbye does not say how far groups and channels had
+ * come, but everything that the rank gave to them is here soon. */
 static void check_departures(sluice_world *world, uint64_t now_ns)
 {
     const int needed = now_ns > suspicion_ns ? slc_lines_departed(world, now_ns - suspicion_ns) : -1;

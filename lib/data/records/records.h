@@ -105,8 +105,8 @@ typedef struct {
     slc_span role, content;
 } slc_records_message;
 
-/* Begun as {0}, used for one record after the other, and freed by slc_records_item_free. What it points to is valid
- * until the next record is read. */
+/* Begun as {0}, used for one record after the other, and freed by slc_records_item_free. The memory that it points to
+ * is valid until the next record is read. */
 typedef struct {
     slc_span text, pair; /* {0}: the set has no such field */
     slc_span label;      /* a whole number as its digits; a word as it is */

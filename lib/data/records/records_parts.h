@@ -48,7 +48,7 @@ sluice_status slc_records_index_find(const slc_records_index *index, const slc_f
 
 /* ---- Lines (json_line.c, table_row.c) ---- */
 
-/* Fill the record's fields from the `bytes` bytes in record->line. What is wrong is written to `why`, which is "" for a
+/* Fill the record's fields from the `bytes` bytes in record->line. A fault is written to `why`, which is "" for a
  * record that is right. Error: MEMORY. */
 enum { SLC_RECORDS_WHY_ROOM = 256 };
 sluice_status slc_json_line_read(const slc_records *set, size_t bytes, slc_records_item *record,

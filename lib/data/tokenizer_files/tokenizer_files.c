@@ -1,7 +1,7 @@
-/* See tokenizer_files.h. What transformers (4.57 and 5.x) makes of a folder: the class that tokenizer_config.json names
- * prepares a text as that file says, or by the class's defaults, whatever tokenizer.json says; PreTrainedTokenizerFast
- * takes tokenizer.json as it is, but for add_prefix_space. Without tokenizer_config.json the model's family chooses a
- * class. */
+/* See tokenizer_files.h. transformers (4.57 and 5.x) reads a folder in this way: the class that tokenizer_config.json
+ * names prepares a text as that file says, or by the class's defaults, whatever tokenizer.json says;
+ * PreTrainedTokenizerFast takes tokenizer.json as it is, but for add_prefix_space. Without tokenizer_config.json the
+ * model's family chooses a class. */
 #include "lib/data/tokenizer_files/tokenizer_files.h"
 
 #include "lib/base/file/json_file.h"

@@ -62,7 +62,8 @@ static void inspect(sluice_stream *stream, sluice_dtype dtype, uint64_t count, c
     assert_int_equal(slc_step_words_inspect(stream, &args), SLUICE_OK);
 }
 
-/* The words must say what the reference's say. How often an element that is not finite counts is left open. */
+/* The words must say what the reference's say. The number of times that an element that is not finite counts is left
+ * open. */
 static void check_words(const slc_step_words *got, const slc_step_words *want)
 {
     for (int i = 0; i < SLC_NORM_BINS; i++)

@@ -6,6 +6,6 @@
 /* `all` has for each of `ranks` ranks `count` times that it measured, 0 if it measured none; the first `slots` of
  * them are those of slots. Writes to `out` the times of the rank whose slots take longest together, because the others
  * wait for it. The largest of each time would be too long: chance makes now this rank slower, now that one, and with a
- * few samples such differences add up. What they do to a step is returned: how much longer than on that rank a slot
- * takes on the rank where it takes longest, in the mean over slots; 0 without slots. */
+ * few samples such differences add up. Returns what they do to a step: how much longer than on that rank a slot takes
+ * on the rank where it takes longest, in the mean over slots; 0 without slots. */
 double slc_rank_times_take(const double *all, size_t ranks, size_t count, size_t slots, double *out);

@@ -277,7 +277,7 @@ static sluice_status check_update(const needy *n)
     return status || !awaits_agreement(j, j->program->items[n->item].unit) ? status : need(n, j->agree, 0);
 }
 
-/* Rows are gathered from where the partner was updated. Which rows is known only after the previous micro-batch, and
+/* Rows are gathered from where the partner was updated. The rows are known only after the previous micro-batch, and
  * with `each` the lists of its reduction must no longer be in use. */
 static sluice_status check_gather(const needy *n)
 {

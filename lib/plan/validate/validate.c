@@ -144,8 +144,8 @@ static sluice_status check_items(slc_validation *j)
 
 /* ---- Items among each other ---- */
 
-/* Every two passes that can follow each other. What is shown for items that are not late after a first pass also holds
- * after a full one, where items wait for more; there only the tickets of late items are left to check. */
+/* Every two passes that can follow each other. Everything that is shown for items that are not late after a first pass
+ * also holds after a full one, where items wait for more; there only the tickets of late items are left to check. */
 static const struct {
     slc_pass_kind passes[2];
     bool tickets_only, first_too;

@@ -1,4 +1,4 @@
-/* The chunks of operations on rows. Which elements go from whom to whom follows from the lists alone, so nothing is
+/* The chunks of operations on rows. The lists alone say which elements go from whom to whom, so nothing is
  * kept but the places where the chunks in flight are cut. rows_test.c covers this file. */
 #include "lib/comm/lane/rows/row_chunks.h"
 
