@@ -1,5 +1,5 @@
-/* Planning that is not wanted any more ends: at whatever moment that turns out, with INTERRUPTED and no plan, and
- * nothing is lost of memory. How soon is printed: it is the longest time of work from one look to the next. */
+/* Planning that is not wanted any more ends, at whatever moment it is cancelled, with INTERRUPTED and no plan, and
+ * leaks no memory. The time until then is printed: it is the longest time of work from one look to the next. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

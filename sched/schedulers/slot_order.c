@@ -299,8 +299,8 @@ static bool needs_agreement(const slc_scheduling *in, const slc_item *item)
 }
 
 /* The model knows that the agreement needs all gradients, but not that it needs all reductions: if the first layers
- * are frozen, it may move one during their backward and put an exchange before it. What waits for the agreement is put
- * behind the last operation that the agreement hears of. With a barrier no such operation is late. */
+ * are frozen, it may move one during their backward and put an exchange before it. Operations that wait for the
+ * agreement are put behind the last one that the agreement hears of. With a barrier no such operation is late. */
 static void follow_agreement(draft *p)
 {
     int64_t heard = 0;

@@ -222,9 +222,9 @@ static int by_time(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Puts the events in order of time, names first. What a step begins before it (late operations, early gathers) has
- * times below 0 in the first step of a trace, and viewers drop such events: then all times move, so that the first is
- * 0. */
+/* Puts the events in order of time, names first. Operations that begin before their step (late ones, early gathers)
+ * have times below 0 in the first step of a trace, and viewers drop such events: then all times move, so that the first
+ * is 0. */
 static json_t *in_order(const slc_trace *trace)
 {
     const size_t count = json_array_size(trace->events);

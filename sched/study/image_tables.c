@@ -1,6 +1,6 @@
 /* Models for images, layer by layer, from the papers that published them. A convolution of k x k numbers from `in` to
  * `out` channels at s x s places has k k in out weights and takes 2 k k in out s s operations; with a batch norm there
- * are 2 out parameters more, else out biases. What a norm or an activation function reads is kept for its backward.
+ * are 2 out parameters more, else out biases. The input of a norm or an activation function is kept for its backward.
  * published_test.c covers this file. */
 #include "sched/study/layer_table.h"
 

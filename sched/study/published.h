@@ -1,7 +1,7 @@
 /* Profiles of published models on clusters that are not at hand: each a chain of layers from a table (layer_table.h).
  * Every layer is a unit of fp32 with two states; a table that is looked up and multiplied by is one tied unit. A slot
- * takes as long as its operations at the reached speed, backward twice its forward, recomputing its forward. What a
- * layer gives lives until the backward of the last layer that reads it, and its gradient from there to the layer's own
+ * takes as long as its operations at the reached speed, backward twice its forward, recomputing its forward. A layer's
+ * output lives until the backward of the last layer that reads it, and its gradient from there to the layer's own
  * backward. Clusters are those of made profiles. Base blocks are as there, but no unit has more than 64 of them. */
 #pragma once
 

@@ -4,7 +4,8 @@
  *
  * The file holds, in this order: a header of SLC_RECORD_HEADER_BYTES; the rows of communicators; the table of modules;
  * a ring of entries; if SLUICE_SHIM_TIME is set, as many times. All numbers are little endian. Times are nanoseconds
- * of CLOCK_MONOTONIC. What more than one thread or process may touch at a time is written and read with C11 atomics.
+ * of CLOCK_MONOTONIC. Words that more than one thread or process may touch at a time are written and read with C11
+ * atomics.
  *
  * A rank is a communicator's row. Rows of different files that have the same key are ranks of one communicator. */
 #pragma once
@@ -151,8 +152,8 @@ typedef struct {
     uint64_t returned;    /* of them, those whose call has returned */
     uint64_t collectives; /* of `calls`, those that entered the hash */
     /* After each collective: hash = hash * SLC_RECORD_HASH_STEP + slc_record_hash_term(…), modulo 2^64, so that a
-     * reader can take the latest entries back out of it. It begins as key. A call that failed stays in it. What an
-     * operation lacks enters as the entry has it: dtype 0xff, redop SLC_RECORD_NO_REDOP, root -1. */
+     * reader can take the latest entries back out of it. It begins as key. A call that failed stays in it. Values that
+     * an operation lacks enter as the entry has them: dtype 0xff, redop SLC_RECORD_NO_REDOP, root -1. */
     uint64_t hash;
     uint64_t done; /* with SLUICE_SHIM_DONE: number of the last operation that a stream has finished */
     uint64_t bytes_passed, bytes_compressed, bytes_sent_compressed; /* by the transforms, of this rank */

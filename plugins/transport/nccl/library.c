@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* 2.18.1 refuses a group for a moment after it has said that the one before is launched. What is newer than the newest
- * is used all the same, since NCCL keeps its interface. */
+/* 2.18.1 refuses a group for a moment after it has said that the one before is launched. A library that is newer than
+ * the newest known one is used all the same, since NCCL keeps its interface. */
 enum { OLDEST = 21803, NEWEST = 23099 };
 
 #define NCCL_FUNCTION_NAME(name) "nccl" #name,

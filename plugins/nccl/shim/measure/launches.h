@@ -1,6 +1,6 @@
 /* Operations that NCCL took and has not launched: on a communicator that does not block a call returns ncclInProgress,
- * and a thread of NCCL's puts the operation on its stream later. What this side puts on the stream after the operation
- * waits here until ncclCommGetAsyncError says that it is launched. Private to plugins/nccl/shim.
+ * and a thread of NCCL's puts the operation on its stream later. Work that this side puts on the stream after the
+ * operation waits here until ncclCommGetAsyncError says that the operation is launched. Private to plugins/nccl/shim.
  *
  * NCCL allows calls of one thread at a time on a communicator, but any thread may ask for its state at the same time,
  * as watchdogs do. So a thread notes what is held before it asks, and takes it only if nothing else has come since. */
