@@ -36,8 +36,8 @@ LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def link_in_site(match, folder, source):
-    """A link to a public header leads to its page in the reference, one to README.md to the first page. What leads to a
-    folder becomes its name, as a site of pages has no listing."""
+    """A link to a public header leads to its page in the reference, one to README.md to the first page. A link to a
+    folder becomes the folder's name, as a site of pages has no listing."""
     text, target, anchor = match.groups()
     place = os.path.normpath(os.path.join(folder, target))
     if place == "README.md":

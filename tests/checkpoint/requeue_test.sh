@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A run of `sluice train --go-on` that is ended and begins again comes to the weights of one that was never ended, and
-# loses no step that was saved: requeue.py with a few ends. What does not fit is said before the first step.
+# loses no step that was saved: requeue.py with a few ends. Options that do not fit are refused before the first step.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
 . "$(dirname "$0")/../support/train_check.sh"

@@ -309,8 +309,8 @@ void emulated_meet(uint32_t mask, emulated_operation *operation, void *operand, 
     w->runnable |= mask;
 }
 
-/* The last lane to come orders what the lanes of the mask did before they met with what they do after it. What a lane
- * does after it must not be ordered with another lane that has met, but has not gone on yet, so each lane is told of
+/* The last lane to come orders what the lanes of the mask did before they met with what they do after it. Accesses of a
+ * lane after it must not be ordered with another lane that has met, but has not gone on yet, so each lane is told of
  * its own meetings alone. */
 static void order_lanes(void *const *, uint32_t mask)
 {

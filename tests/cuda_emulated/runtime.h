@@ -1,7 +1,7 @@
 /* Declarations that the files of the emulated runtime share. Streams, memory and limits (streams.cc, loading.cc,
  * limits.cc, memory.cc, bytes.cc) are the same in two libraries: the emulation for this project's kernels, and
- * tests/nccl/bed/hostcuda, which runs other people's programs. What the two do not have in common they say by their
- * rules and by functions of their own.
+ * tests/nccl/bed/hostcuda, which runs other people's programs. Their rules, and functions of their own, say what the
+ * two do not have in common.
  *
  * The files are compiled without the thread sanitizer: what orders the
  * program's own accesses they tell it by hand (order_before and order_after on one address), so that what the program

@@ -1,5 +1,5 @@
-/* Hosts that deny something: memfd_create, without which ranks share no memory, or more threads. What can be done
- * without is done without; else an error says what is denied and what to do. */
+/* Hosts that deny something: memfd_create, without which ranks share no memory, or more threads. A run goes on without
+ * a thing that it can do without; else an error says what is denied and what to do. */
 #include "tests/support/ranks.h"
 
 #include <sluice/sluice.h>

@@ -1,5 +1,5 @@
-/* If a rank dies while rank 0 plans, rank 0 hears of it and stops planning: it plans again and again until then. How
- * long that took is printed. */
+/* If a rank dies while rank 0 plans, rank 0 hears of it and stops planning: it plans again and again until then. The
+ * time that this took is printed. */
 #include "tests/support/ranks.h"
 
 #include "lib/base/clock.h"

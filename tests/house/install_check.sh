@@ -2,7 +2,7 @@
 # Installs into a folder of its own, then builds a program against it with pkg-config and with the CMake package, and
 # runs both on two ranks: install_check.sh CMAKE BUILD SOURCE. The library and its transports must be found without help.
 # The NCCL shim, manual pages, completion and documents must be there too, DESTDIR must hold all of it, and components
-# divide it. What it says of its licence names all that it links.
+# divide it. The licence that it states names all that it links.
 set -eu
 cmake=$1 build=$2 source=$3
 work=$(mktemp -d)

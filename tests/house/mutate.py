@@ -7,13 +7,13 @@ It works in a copy of the tree under build/mutants, with builds of its own whose
 once on the tree as it is, in a build that notes which of the drawn lines each test runs: a test that fails there kills
 nothing, and one that does not run a line cannot be failed by it. Then each mutant is built and judged by the tests that
 run its line: the one that killed it last time first, then those beside the file, its part's, the programs of tests/ and
-the scripts, each from the cheapest on, with a fifth of their rounds. A test kills if it fails twice. What survives is
-tried again at the end by those of the tests that do more rounds in `./dev test`.
+the scripts, each from the cheapest on, with a fifth of their rounds. A test kills if it fails twice. A mutant that
+survives is tried again at the end by those of the tests that do more rounds in `./dev test`.
 
-Mutants that do not compile, or whose object is the same to the byte, are drawn again. What is in tests alone is not
-changed: tests, references, fuzzers, oracles. Verdicts go to build/mutants/runs/NAME/verdicts.jsonl as they come; the
-same command goes on after an interruption, and begins anew if a file of the tree has changed. `--self-test` checks how
-mutants are made."""
+Mutants that do not compile, or whose object is the same to the byte, are drawn again. Files that only tests have are
+not changed: tests, references, fuzzers, oracles. Verdicts go to build/mutants/runs/NAME/verdicts.jsonl as they come;
+the same command goes on after an interruption, and begins anew if a file of the tree has changed. `--self-test` checks
+how mutants are made."""
 import hashlib
 import json
 import os

@@ -14,7 +14,7 @@ there is cheapest to find it with; ctest's name of it says what to build, unless
 
 The copy is a work tree of git in build/planted, with a build folder for each stage. There the finders must pass without
 a fault. With one the finder runs first, then the stage's other tests, those of the fault's part first, up to the first
-that fails; --finders leaves the others out. What it printed says how it was found. Results go to
+that fails; --finders leaves the others out. The output of that test says how the fault was found. Results go to
 build/planted/found.json, and what the failing tests printed to build/planted/PATCH.log.
 
 --check says whether each patch applies to this tree and whether its finder is in the stage, without building."""

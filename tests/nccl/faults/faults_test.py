@@ -2,8 +2,8 @@
 """Plants faults in a program that runs on the host's CUDA and NCCL with the shim, and watches it with `sluice nccl`.
 
 Each fault must be named, with the rank at fault, by `sluice nccl --watch` while the program hangs, and by `sluice nccl`
-after all its processes were killed; a program without a fault must not be accused. How long the naming took is printed,
-from the moment when the fault was planted.
+after all its processes were killed; a program without a fault must not be accused. The time that the naming took is
+printed, from the moment when the fault was planted.
 
     faults_test.py --bed DIR:DIR --shim LIBRARY --sluice COMMAND [--threads] [--stall S] --program PROGRAM [NAME...]
     faults_test.py --bed DIR:DIR --shim LIBRARY --sluice COMMAND --innocent PROGRAM [ARGUMENT...]

@@ -1,5 +1,6 @@
 /* A watchdog's work: rank 0 waits for an all-reduce that the other ranks never call, until another of its threads
- * aborts the communicator. How long the abort took, and until the wait was over, is printed on standard error. */
+ * aborts the communicator. The time that the abort took, and the time until the wait was over, are printed on standard
+ * error. */
 #include "tests/nccl/programs/shared/ranks.h"
 
 #include <pthread.h>

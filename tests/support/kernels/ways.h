@@ -12,8 +12,8 @@
         if (test_use_isa(isa))
 
 /* Runs the statement for those instruction sets, and on the GPU if there is one: test_stream then gives a stream of the
- * GPU. What kernels read and write must come from test_floats and its like, which a GPU reads in place. Each kernel has
- * ended when its call returns. The statement sees the same `way` once for each. */
+ * GPU. Arrays that kernels read and write must come from test_floats and its like, which a GPU reads in place. Each
+ * kernel has ended when its call returns. The statement sees the same `way` once for each. */
 #define TEST_EACH_WAY(way) TEST_EACH_WAY_OF(way, 0)
 /* Leaves the GPU out if it is emulated and cannot afford so many elements. */
 #define TEST_EACH_WAY_OF(way, elements)                                                                                \

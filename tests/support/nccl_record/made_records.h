@@ -33,8 +33,8 @@ typedef struct {
     uint64_t count, send, receive, stream, caller;
 } made_call;
 
-/* Does what the shim does for a call: the entry, and the row's calls, returned, collectives and hash. What a send or a
- * receive has in the place of an address is the test's. Returns the entry's index. */
+/* Does what the shim does for a call: the entry, and the row's calls, returned, collectives and hash. The value that a
+ * send or a receive has in the place of an address is the test's. Returns the entry's index. */
 uint64_t made_entry(made_record *record, const made_call *call);
 
 /* Says when the operation of the nth entry ran. */

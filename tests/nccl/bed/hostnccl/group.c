@@ -1,5 +1,5 @@
-/* Groups. What a thread calls between the outermost begin and end is kept, and launched at the end: first the jobs that
- * make communicators, then a batch for each communicator, in the order in which they first came. */
+/* Groups. The calls of a thread between the outermost begin and end are kept, and launched at the end: first the jobs
+ * that make communicators, then a batch for each communicator, in the order in which they first came. */
 #include "tests/nccl/bed/hostnccl/comm.h"
 
 #include <stdlib.h>

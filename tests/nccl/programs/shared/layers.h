@@ -15,8 +15,8 @@ typedef struct {
 
 /* Reads --layers MS,MS,… (backward times, in forward order; a forward takes half as long), --bytes N,N,… (of gradients;
  * the last number counts for all that follow), --optimizer MS, --steps N, --no-prefetch. Ends the process if the
- * command line says anything else but what is slc_ranks_run's. What is not given is six layers of 256 KiB, twelve
- * steps. */
+ * command line says anything else but what is slc_ranks_run's. Without these options there are six layers of 256 KiB
+ * and twelve steps. */
 void slc_layers_read(slc_layers *layers, int argc, char **argv);
 
 /* A nap, and how long it really took: a machine with other work to do wakes sleepers late. */
