@@ -36,7 +36,7 @@ void slc_json_text_string(slc_json_text *text, const char *before, const char *s
     slc_json_text_value(text, before, json_string(string));
 }
 
-/* The locale's decimal point, which may be several bytes, becomes a full stop. */
+/* Replaces the locale's decimal point, which may be several bytes, by a full stop. */
 static void make_point_plain(char *number)
 {
     char *to = number;

@@ -164,7 +164,7 @@ static sluice_status read_strategies(const reader *r)
     return SLUICE_OK;
 }
 
-/* Layers must be named in forward order. */
+/* Reads which layers recompute. They must be named in forward order. */
 static sluice_status read_recompute(const reader *r)
 {
     slc_json_place list = {&r->top, "recompute", 0};
@@ -358,7 +358,8 @@ sluice_status slc_plan_from_json(const slc_job *job, const char *text, size_t le
     return SLUICE_OK;
 }
 
-/* Units of rows are one block each, whatever the others have. */
+/* Returns the bytes of the base block, in fp32. Units of rows do not tell it: they are one block each, whatever the
+ * others have. */
 static uint64_t block_of_units(const json_t *units)
 {
     size_t i;

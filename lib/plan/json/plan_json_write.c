@@ -25,7 +25,7 @@ static void put_unit(slc_json_text *text, uint32_t unit)
 
 /* ---- The job ---- */
 
-/* Members have lines of their own, and so have elements of arrays. */
+/* Writes the job. Members have lines of their own, and so have elements of arrays. */
 static void put_job(slc_json_text *text, const slc_job *job)
 {
     json_t *document = slc_plan_job_to_json(job), *value;
@@ -120,7 +120,8 @@ static void put_buffers(slc_json_text *text, const slc_plan *plan)
     slc_json_text_add(text, "]");
 }
 
-/* An item that is waited for is its number, or -1 minus its number if it is of the previous pass. */
+/* Writes an item. One that it waits for is written as its number, or as -1 minus its number if it is of the previous
+ * pass. */
 static void put_item(slc_json_text *text, const slc_item *item)
 {
     slc_json_text_add(text, "[\"%s\",%d,%u,%u", slc_item_kind_name(item->kind), item->late, item->micro_batch,

@@ -131,7 +131,7 @@ static const slc_json_field line_fields[] = {
     FIELD(slc_link_line, bytes_per_s, "bytes_per_s", SLC_JSON_RATE, false),
 };
 
-/* Members that a direction's own object lacks are those of the link. */
+/* Reads the line of a direction. Members that its own object lacks are those of the link. */
 static sluice_status read_line(const slc_json_place *link, const link_row *row, const char *key, const json_t *object,
                                slc_link_line *line)
 {
@@ -317,7 +317,8 @@ static void add_workspace(slc_job *job, const workspace_row *row, uint32_t slot)
         (slc_workspace_life){.name = row->name, .bytes = row->bytes, .slot = slot};
 }
 
-/* A workspace belongs to one slot; given a layer without a slot, both slots of the layer get one each. */
+/* Reads a workspace, which belongs to one slot; if a layer is given without a slot, both slots of the layer get one
+ * each. */
 static sluice_status read_workspace(slc_profile_reader *r, const slc_json_place *at, const json_t *object)
 {
     workspace_row row = {0};

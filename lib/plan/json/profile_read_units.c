@@ -134,7 +134,7 @@ static sluice_status check_fused(const slc_profile_reader *r, const slc_json_pla
 
 /* ---- Rows of a look-up ---- */
 
-/* Rows must follow the unit that they are rows of, which no other rows may have taken. */
+/* Finds the unit that rows are rows of. They must follow it, and no other rows may have taken it. */
 static sluice_status find_partner(const slc_profile_reader *r, const slc_json_place *rows, const char *name, uint32_t u)
 {
     slc_json_place at = {rows, "of", 0};
@@ -167,7 +167,7 @@ static sluice_status check_rows(const slc_json_place *at, const rows_row *row, u
     return SLUICE_OK;
 }
 
-/* The look-up must be one layer, before all layers that use the whole parameter. */
+/* Checks that the look-up is one layer, before all layers that use the whole parameter. */
 static sluice_status check_look_up(const slc_profile_reader *r, const slc_json_place *at, const slc_unit *unit)
 {
     slc_json_place uses = {at, "uses", 0};
@@ -180,7 +180,7 @@ static sluice_status check_look_up(const slc_profile_reader *r, const slc_json_p
     return SLUICE_OK;
 }
 
-/* A ROWS unit takes everything but its rows and uses from the unit that they are rows of. */
+/* Reads a ROWS unit, which takes everything but its rows and uses from the unit that they are rows of. */
 static sluice_status read_rows(slc_profile_reader *r, const slc_json_place *at, const json_t *object,
                                const unit_row *in, uint32_t u)
 {

@@ -119,7 +119,7 @@ static void put_uses(slc_json_text *text, const slc_job *job, const slc_unit *un
     slc_json_text_add(text, "]");
 }
 
-/* Left out if the unit is one tensor. */
+/* Writes the lengths of the unit's tensors; they are left out if the unit is one tensor. */
 static void put_tensors(slc_json_text *text, const slc_profile *profile, uint32_t u)
 {
     const slc_profile_tensors *tensors = &profile->tensors[u];
@@ -130,7 +130,7 @@ static void put_tensors(slc_json_text *text, const slc_profile *profile, uint32_
     slc_json_text_add(text, "]");
 }
 
-/* Everything else about the rows of a look-up follows from the unit that they are rows of. */
+/* Writes the rows of a look-up. Everything else about them follows from the unit that they are rows of. */
 static void put_rows(slc_json_text *text, const slc_job *job, const slc_unit *unit)
 {
     slc_json_text_string(text, ", \"rows\": {\"of\": ", job->units[unit->partner].name);

@@ -145,7 +145,7 @@ static sluice_status need_values(const needy *n, uint32_t u)
     return status ? status : need_all(n, SLC_ITEM_GATHER_VALUE, last, u, 1);
 }
 
-/* A gradient may be written again only after its last reader has ended. */
+/* Requires that the last reader of a gradient has ended before the gradient is written again. */
 static sluice_status need_gradient_place(const needy *n, uint32_t u)
 {
     uint32_t m = n->j->program->items[n->item].micro_batch, last = n->j->micro_batches - 1;
@@ -154,7 +154,7 @@ static sluice_status need_gradient_place(const needy *n, uint32_t u)
     return status ? status : need_all(n, SLC_ITEM_UPDATE, last, u, 1);
 }
 
-/* A slot needs the messages that it reads. */
+/* Requires the messages that a slot reads. */
 static sluice_status need_messages(const needy *n)
 {
     const slc_item *slot = &n->j->program->items[n->item];
@@ -165,7 +165,7 @@ static sluice_status need_messages(const needy *n)
     return status;
 }
 
-/* A table's reduction needs the gradients of its rows; its update needs its rows to have been sent. */
+/* Requires for a table's reduction the gradients of its rows, and for its update that its rows have been sent. */
 static sluice_status need_rows(const needy *n, bool receives)
 {
     const slc_validation *j = n->j;
@@ -176,7 +176,7 @@ static sluice_status need_rows(const needy *n, bool receives)
     return status;
 }
 
-/* A message is made by a slot, or of values that the step before has updated. */
+/* Checks what a message is made of: the slot that makes it, or values that the step before has updated. */
 static sluice_status check_send(const needy *n)
 {
     const slc_validation *j = n->j;
@@ -228,7 +228,7 @@ static bool awaits_agreement(const slc_validation *j, uint32_t u)
     return j->job->barrier && !(j->job->norms_barrier && j->plan->strategies[u] == SLC_ONEBIT);
 }
 
-/* The agreement follows everything that tells it of gradients that are not finite. */
+/* Checks the agreement, which follows everything that tells it of gradients that are not finite. */
 static sluice_status check_agree(const needy *n)
 {
     uint32_t last = n->j->micro_batches - 1;
@@ -277,8 +277,8 @@ static sluice_status check_update(const needy *n)
     return status || !awaits_agreement(j, j->program->items[n->item].unit) ? status : need(n, j->agree, 0);
 }
 
-/* Rows are gathered from where the partner was updated. The rows are known only after the previous micro-batch, and
- * with `each` the lists of its reduction must no longer be in use. */
+/* Checks a gather. Rows are gathered from where the partner was updated. The rows are known only after the previous
+ * micro-batch, and with `each` the lists of its reduction must no longer be in use. */
 static sluice_status check_gather(const needy *n)
 {
     const slc_validation *j = n->j;

@@ -35,7 +35,7 @@ static bool spans(const memory *m, const slc_claim *claim, int made, int first_p
     return slc_validate_surely_over(j, end - beyond, claim->to, m->pass - beyond, last);
 }
 
-/* Index after a buffer's last claim that begins at or before `item`. */
+/* Returns the index after a buffer's last claim that begins at or before `item`. */
 static uint32_t claims_until(const memory *m, uint32_t b, uint32_t item)
 {
     SLC_BISECT(uint32_t, low, m->start[b], m->start[b + 1], m->j->program->claims[m->by_buffer[low]].from <= item);
@@ -254,7 +254,7 @@ static sluice_status check_activations(const memory *m)
     return SLUICE_OK;
 }
 
-/* A claim made in one lane and released in the other must be made before it is released. */
+/* Checks that a claim which is made in one lane and released in the other is made before it is released. */
 static sluice_status check_releases(const memory *m)
 {
     const slc_validation *j = m->j;

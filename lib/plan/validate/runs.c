@@ -174,7 +174,7 @@ static sluice_status check_list(const slc_validation *j, slc_item_kind kind, uin
                      (unsigned long long)blocks);
 }
 
-/* A scale belongs to a whole tensor, so every operation on a onebit unit moves the whole unit. */
+/* Checks that an operation on a onebit unit moves the whole unit, because a scale belongs to a whole tensor. */
 static sluice_status check_whole(const slc_validation *j, uint32_t u, slc_item_kind kind)
 {
     slc_block_runs list = slc_validate_list(j, kind, j->micro_batches - 1, u, 0);

@@ -62,7 +62,7 @@ static bool has_ended(const stage *s, uint32_t item, int pass)
     return pass < 0 || l->ended > (uint32_t)pass * l->count + s->place[item];
 }
 
-/* A first pass leaves late items out. */
+/* True if an item runs in the pass: a first pass leaves late items out. */
 static bool runs(const slc_item *item, int pass)
 {
     return pass > 0 || !item->late;
@@ -82,7 +82,7 @@ static bool may_begin(const stage *s, const lane *l, bool compute)
     return true;
 }
 
-/* A message ends once it has begun at both ends. */
+/* True if an item may end. A message ends once it has begun at both ends. */
 static bool may_end(const pipeline *p, uint32_t s, uint32_t lane_number)
 {
     const lane *mine = &p->stages[s].lanes[lane_number];
