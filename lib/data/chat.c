@@ -79,7 +79,8 @@ sluice_status slc_chat_template_named(const char *name, const char *begin, const
 
 /* ---- A model's own ---- */
 
-/* A line's end inside of a text of the template may stand there itself, or as \n; the file may end with one. */
+/* True if the file's text is that of the known template. A line's end inside of a text of the template may stand there
+ * itself, or as \n; the file may end with one. */
 static bool is_template(const char *known, const char *text, size_t bytes)
 {
     size_t at = 0;
@@ -182,7 +183,8 @@ static sluice_status lay_out_turn(const slc_chat_template *t, const slc_records_
     return status ? status : append_words(out, rows[t->kind].turn);
 }
 
-/* User and assistant take turns; the words of the system stand inside the first of the user's. */
+/* Lays a conversation out as llama-2 wants it: user and assistant take turns, and the words of the system stand inside
+ * the first of the user's. */
 static sluice_status lay_out_llama2(const slc_chat_template *t, const slc_records_message *messages, size_t count,
                                     slc_chat_text *out, const char **why)
 {

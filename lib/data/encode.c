@@ -97,7 +97,7 @@ static sluice_status encode_piece(encoder *e, slc_text_file_part *part, size_t b
     return status;
 }
 
-/* A piece without a place to cut at grows until there is one. */
+/* Encodes a file piece by piece. A piece without a place to cut at grows until there is one. */
 static sluice_status encode_file(encoder *e, slc_text_file_part *part)
 {
     sluice_status status = SLUICE_OK;

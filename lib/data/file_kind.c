@@ -51,7 +51,7 @@ static const struct {
     BEGINS("\xfe\xff", "text in UTF-16; convert it with iconv -f UTF-16 -t UTF-8"),
 };
 
-/* Safetensors begin with the length of a JSON object, 8 bytes little endian, and the object. */
+/* True for safetensors, which begin with the length of a JSON object, 8 bytes little endian, and the object. */
 static bool is_safetensors(const unsigned char *head, size_t count, uint64_t bytes)
 {
     uint64_t length = 0;
@@ -84,7 +84,8 @@ static uint32_t pnm_number(const unsigned char *head, size_t count, size_t *at)
     return number <= 65535 ? number : 0;
 }
 
-/* Binary PGM and PPM begin with letters and numbers, as a text may; but their samples fill the file to the byte. */
+/* Returns the kind of a binary PGM or PPM, or NULL. They begin with letters and numbers, as a text may; but their
+ * samples fill the file to the byte. */
 static const char *pnm_kind(const unsigned char *head, size_t count, uint64_t bytes)
 {
     if (count < 3 || head[0] != 'P' || (head[1] != '5' && head[1] != '6')) return NULL;

@@ -22,7 +22,7 @@ typedef struct {
         *keys[DEPTH_MAX + 1]; /* where the last key of each level begins, behind its quote; NULL: there is none */
 } walk;
 
-/* Afterwards `at` is behind the string. A string that is a key becomes that of its level. */
+/* Passes a string: afterwards `at` is behind it. A string that is a key becomes that of its level. */
 static void pass_string(walk *w)
 {
     const char *begin = ++w->at;
@@ -33,7 +33,7 @@ static void pass_string(walk *w)
     if (*next == ':') w->keys[w->depth] = begin;
 }
 
-/* Afterwards `at` is behind the number, and the number is one that jansson can hold. */
+/* Passes a number: afterwards `at` is behind it, and the number is one that jansson can hold. */
 static void pass_number(walk *w)
 {
     char *begin = w->at, *end, shown[32];

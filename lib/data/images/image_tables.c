@@ -90,7 +90,7 @@ static uint32_t big_endian(const uint8_t *at)
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-/* IDX begins with two zero bytes, an 8 for unsigned bytes and the number of sizes. */
+/* True for IDX, which begins with two zero bytes, an 8 for unsigned bytes and the number of sizes. */
 static bool is_idx(const uint8_t *bytes, size_t count, uint8_t sizes)
 {
     return count >= 4 + 4u * sizes && !bytes[0] && !bytes[1] && bytes[2] == 8 && bytes[3] == sizes;

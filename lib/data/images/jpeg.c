@@ -37,8 +37,7 @@ static void warned(j_common_ptr jpeg, int level)
     if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER)) failed(jpeg);
 }
 
-/* Files with four inks have them inverted, as Adobe's programs write them; if no Adobe marker says so they are not.
- */
+/* Converts a row of four inks. Adobe's programs write inks inverted; without an Adobe marker they are not. */
 static void convert_inks(const decoding *d, uint8_t *row)
 {
     unsigned turn = d->jpeg.saw_Adobe_marker ? 0 : 255;

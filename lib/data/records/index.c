@@ -189,7 +189,7 @@ static bool take_kept(const char *path, const index_head *want, slc_records_inde
     return true;
 }
 
-/* A file without a name, in TMPDIR, for an index that nothing can keep. */
+/* Opens a file without a name, in TMPDIR, for an index that nothing can keep. */
 static int open_nameless(void)
 {
     const char *folder = getenv("TMPDIR");

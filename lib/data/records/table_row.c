@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A field in quotes is made shorter in place, from its beginning on. */
+/* Takes a field in quotes, which is made shorter in place, from its beginning on. */
 static slc_span quoted(slc_span *rest, char *row)
 {
     char *to = row + (rest->text - row), *begin = to;
