@@ -9,6 +9,7 @@ static const sluice_command *const commands[] = {
     &slc_command_overhead,
     &slc_command_kernels,
     &slc_command_reading,
+    &slc_command_pictures,
     &slc_command_tokenize,
 #ifdef SLUICE_HAVE_DNNL
     &slc_command_gemm,

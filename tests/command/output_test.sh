@@ -11,11 +11,12 @@ commands=$(awk '/^  [a-z]+ /{print $1}' <<<"$help")
 check 'there are commands' yes "$([ "$(wc -w <<<"$commands")" -ge 10 ] && echo yes)"
 cd "$work" || exit 1
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >text
+printf '10,20,30,40,1\n50,60,70,80,0\n' >pictures.csv
 data=(--data text --context 32 --batch 2 --eval-batches 1 --schedule one_ahead)
 
 program_of() { # COMMAND
     case $1 in
-    study | overhead | kernels | gemm | reading | tokenize) echo "$lab" ;;
+    study | overhead | kernels | gemm | reading | pictures | tokenize) echo "$lab" ;;
     *) echo "$sluice" ;;
     esac
 }
@@ -81,6 +82,7 @@ short() { # command: sets $line, and where they are others $json, its option of 
     kernels) line=(kernels --op gelu_forward --dtype fp32 --size 1MiB --copy 1MiB --rounds 1) ;;
     gemm) line=(gemm --rows 1 --rounds 1 --json /dev/full) json=() ;; # both at once: it takes long
     reading) line=(reading --rounds 1 text) json=() ;;
+    pictures) line=(pictures --side 8 --rounds 1 pictures.csv) json=() ;;
     tokenize) line=(tokenize "$golden/tokenizer_bpe") json=() input=texts ;;
     *)
         line=()

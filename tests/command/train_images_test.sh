@@ -10,6 +10,7 @@ command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; e
 PYTHONPATH=$(realpath "$(dirname "$0")")
 export PYTHONPATH PYTHONDONTWRITEBYTECODE=1
 sluice=$(realpath "$sluice")
+lab=$(realpath "$lab")
 cd "$work" || exit 1
 
 run() { # COMMAND OPTION...: output in out and err, exit code in $code
@@ -92,6 +93,8 @@ print(p["image_processor_type"], p["image_mean"], p["size"]["height"])')"
     check 'eval reads the export' 0 $code
     check 'all images count' '60 60' "$(field e.json images) $(field e.json answers)"
     check 'and are right' yes "$(python3 -c "print('yes' if $(field e.json accuracy) > .9 else 'no')")"
+    check 'the laboratory reads them too' yes "$("$lab" pictures --side 16 --threads 2 --rounds 1 trees |
+        grep -Eq '^trees: 60 pictures to 16 x 16 by 2 threads: [0-9.]+ a second' && echo yes)"
     check 'eval warns too' 1 "$(grep -c 'passed over; the first is trees/birch/notes.txt' err)"
 }
 

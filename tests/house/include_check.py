@@ -75,6 +75,7 @@ ROOMS = {
         "lab/overhead": ["cli", "cli/options", "cli/output", "launch"],
         "lab/kernels": ["cli", "cli/options", "cli/output"],
         "lab/reading": ["cli", "cli/options"],
+        "lab/pictures": ["cli", "cli/options"],
         "lab/tokenize": ["cli", "cli/options"],
         "lab/gemm": ["cli", "cli/options", "cli/output"],
     },
