@@ -8,7 +8,8 @@
 #include <string.h>
 
 enum {
-    MOST_ROWS = 4,
+    MOST_ROWS = 16,    /* of A, for sums by row */
+    MOST_DOTS = 8,     /* for dot products */
     LONG = 1024,       /* several rows of A longer than this do not stay in the first cache beside dot products */
     LEAST_B = 1 << 12, /* below this many elements of B a call of oneDNN costs less */
     GRAIN = 128        /* least columns for a thread */
@@ -16,8 +17,9 @@ enum {
 
 bool slc_gemm_few_takes(const slc_gemm_shape *s)
 {
-    const bool sums = !s->transpose_b;
-    return s->m <= MOST_ROWS && !s->transpose_a && s->n * s->k >= LEAST_B && (s->m == 1 || sums || s->k <= LONG);
+    if (s->transpose_a || s->n * s->k < LEAST_B) return false;
+    if (!s->transpose_b) return s->m <= MOST_ROWS;
+    return s->m == 1 || (s->m <= MOST_DOTS && s->k <= LONG);
 }
 
 static uint64_t a_bytes(const slc_gemm_shape *s)

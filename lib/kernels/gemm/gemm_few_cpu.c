@@ -26,7 +26,17 @@ LANES_INLINE void finish(const slc_gemm_few_args *x, uint64_t row, uint64_t colu
 
 /* ---- B stored n x k: dot products ---- */
 
-enum { STEP = 2 * LANES, STRANDS = 2, MOST = 2 }; /* STEP: elements of B that are loaded at once; MOST: rows of A */
+/* STEP: elements of B that are loaded at once; MOST: rows of A; DOTS_AHEAD: bytes of B from what is loaded to what is
+ * asked for */
+enum { STEP = 2 * LANES, STRANDS = 2, MOST = 2, DOTS_AHEAD = 4096 };
+
+/* Asks for a step of B that is loaded later. By itself the processor asks early only within a row and a page. */
+LANES_INLINE void prefetch_step(sluice_dtype dtype, const void *p, uint64_t at, size_t bytes)
+{
+    const char *place = (const char *)p + at * sluice_dtype_bytes(dtype) + bytes;
+    __builtin_prefetch(place);
+    if (dtype != SLUICE_BF16) __builtin_prefetch(place + LANES * sizeof(float));
+}
 
 LANES_INLINE void load_step(sluice_dtype dtype, const void *p, uint64_t at, lanes part[2])
 {
@@ -44,6 +54,7 @@ LANES_INLINE void add_step(sluice_dtype dtype, const slc_gemm_few_args *x, const
 {
     lanes part[2];
     load_step(dtype, x->operands->b, begin + k, part);
+    prefetch_step(dtype, x->operands->b, begin + k, DOTS_AHEAD);
 #pragma GCC unroll 4
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
@@ -105,7 +116,10 @@ LANES_INLINE void add_rows(sluice_dtype dtype, const slc_gemm_few_args *x, const
     for (; column + STEP <= last; column += STEP) {
         lanes part[DEEP][2];
 #pragma GCC unroll 8
-        for (int d = 0; d < deep; d++) load_step(dtype, x->operands->b, (k + (uint64_t)d) * s->ldb + column, part[d]);
+        for (int d = 0; d < deep; d++) {
+            load_step(dtype, x->operands->b, (k + (uint64_t)d) * s->ldb + column, part[d]);
+            if (k + DEEP < s->k) prefetch_step(dtype, x->operands->b, (k + DEEP + (uint64_t)d) * s->ldb + column, 0);
+        }
         for (uint64_t row = 0; row < s->m; row++) {
             const float *a = x->a + row * x->lda + k;
             float *sums = x->sums + row * stride + column;

@@ -182,7 +182,8 @@ static void tiles(void **state)
 static void few_rows(void **state)
 {
     (void)state;
-    const uint64_t sizes[][3] = {{1, 257, 131}, {2, 33, 200}, {4, 96, 768}, {3, 515, 100}, {4, 640, 37}};
+    const uint64_t sizes[][3] = {{1, 257, 131}, {2, 33, 200}, {4, 96, 768}, {3, 515, 100},
+                                 {4, 640, 37},  {7, 90, 510}, {16, 130, 67}};
     uint64_t seed = 11;
     skip_without_host_products();
     for (slc_isa isa = 0; isa < SLC_ISA_COUNT; isa++) {
