@@ -45,6 +45,8 @@ typedef struct {
     uint64_t count;
     const void *x, *dy; /* forward: dy is x and unused */
     void *out;          /* may be x or dy */
+    const float
+        *table; /* of bf16 alone: what x gives, dy apart, in fp32, at the place of its bits; NULL: it is computed */
 } slc_gelu_args;
 
 SLC_ISA_DECLARE(slc_gelu_range); /* over ranges of elements */

@@ -113,6 +113,39 @@ static void agrees_with_float64(void **state)
         }
 }
 
+/* Results in bf16 are those in fp32, rounded once, for each number that there is. */
+static void bf16_is_fp32_rounded(void **state)
+{
+    (void)state;
+    enum { CODES = 1 << 16 };
+    sluice_stream stream = test_stream(1);
+    uint16_t *x = (uint16_t *)test_floats(CODES), *dy = (uint16_t *)test_floats(CODES),
+             *out = (uint16_t *)test_floats(CODES);
+    float *wide = test_floats(CODES), *wide_dy = test_floats(CODES), *expected = test_floats(CODES);
+    for (uint32_t i = 0; i < CODES; i++) {
+        x[i] = (uint16_t)i, dy[i] = (uint16_t)(0x3f00 + i * 40503u % 512);
+        wide[i] = sluice_bf16_to_float(x[i]), wide_dy[i] = sluice_bf16_to_float(dy[i]);
+    }
+    for (int kind = 0; kind < 2; kind++)
+        for (int back = 0; back < 2; back++) {
+            if (back) {
+                backward(&stream, kind, SLUICE_BF16, CODES, x, dy, out);
+                backward(&stream, kind, SLUICE_FP32, CODES, wide, wide_dy, expected);
+            } else {
+                forward(&stream, kind, SLUICE_BF16, CODES, x, out);
+                forward(&stream, kind, SLUICE_FP32, CODES, wide, expected);
+            }
+            for (uint32_t i = 0; i < CODES; i++)
+                if (isnan(expected[i]) ? !isnan(sluice_bf16_to_float(out[i]))
+                                       : out[i] != sluice_bf16_from_float(expected[i]))
+                    fail_msg("kind %d, backward %d: of %04x %04x, not %04x", kind, back, (unsigned)i, (unsigned)out[i],
+                             (unsigned)sluice_bf16_from_float(expected[i]));
+        }
+    test_release(x), test_release(dy), test_release(out), test_release(wide), test_release(wide_dy),
+        test_release(expected);
+    slc_stream_destroy(&stream);
+}
+
 static void extremes_saturate(void **state)
 {
     (void)state;
@@ -170,6 +203,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agrees_with_float64),
+        cmocka_unit_test(bf16_is_fp32_rounded),
         cmocka_unit_test(extremes_saturate),
         cmocka_unit_test(large_as_small),
     };
