@@ -38,10 +38,13 @@ def over_a_network(data):
 
 
 def one_rank(data):
-    yield "batch x tokens", "precision", "Sluice's step", "PyTorch's", "times faster", "memory, share of PyTorch's"
+    """Older files lack what products alone do."""
+    yield ("batch x tokens", "precision", "Sluice's step", "PyTorch's", "times faster", "products alone, times faster",
+           "memory, share of PyTorch's")
     for row in data["rows"]:
         yield (row["shape"], row["precision"], seconds(row["sluice_step_s"]), seconds(row["pytorch_step_s"]),
-               f"{1 / row['ratio']:.2f}", f"{row['rss_ratio']:.2f}")
+               f"{1 / row['ratio']:.2f}", f"{1 / row['products_ratio']:.2f}" if "products_ratio" in row else "-",
+               f"{row['rss_ratio']:.2f}")
 
 
 def compressed_network(data):
@@ -103,7 +106,8 @@ SECTIONS = {
                         "`--tied split`. The bound is the longer of compute and the bytes at the goodput measured in the "
                         "run.", over_a_network),
     "training": ("One rank, next to PyTorch", "bench/compare/training.sh",
-                 "GPT-2 124M, one thread; PyTorch eager with fused AdamW, bf16 by autocast.", one_rank),
+                 "GPT-2 124M, one thread; PyTorch eager with fused AdamW, bf16 by autocast. Products alone are those of "
+                 "both sides' libraries (oneDNN here, MKL in PyTorch's fp32).", one_rank),
     "onebit-network": ("A compressed optimizer over a network", "bench/compare/onebit_network.sh",
                        "GPT-2 124M, fp32, 2 ranks at 1 Gbit/s; steps after the freeze.", compressed_network),
     "onebit-loss": ("Losses of compressed optimizers", "bench/compare/onebit_loss.sh",
@@ -131,6 +135,10 @@ HEAD = """<!-- Made by bench/results_page.py from the files in bench/results. --
 Each table shows the newest file of its kind in [bench/results](../bench/results), with the command that repeats it, the
 date and the machine. All machines had two cores that others used at the same time. Both sides of a ratio ran by turns on
 the same machine within the same hour. Figures are medians over steps, and over rounds if there were several.
+
+A step's ratio in fp32 is to be read beside that of matrix products alone, since both sides leave these to libraries. PyTorch's
+wheels multiply in fp32 by MKL, whose pace on processors of AMD is less than half of oneDNN's: on a core of an EPYC (Zen 5) 106
+billion operations a second beside 220 to 260. On one of Intel's the two are alike. `bench/compare/gemm.py` measures both.
 
 No measurement here is of a GPU, and none of more than 4 ranks. [benchmarks.md](benchmarks.md) explains commands and columns.
 """

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""The products of `sluice-lab gemm` by PyTorch on one thread: PYTHON bench/compare/gemm.py [--rows N], PYTHON having torch.
+"""The products of `sluice-lab gemm` by PyTorch on one thread: PYTHON bench/compare/gemm.py [--rows N] [--json FILE], PYTHON
+having torch.
 
 Prints its billions of operations a second beside those of the `sluice` that SLUICE names (default:
 build/release/bench/sluice), which runs before and after: the better one counts. Times are of the process's processor
 time, as sluice-lab gemm's are."""
 import argparse
+import json
 import os
 import statistics
 import subprocess
@@ -40,7 +42,9 @@ def torch_product(name, m, n, k, dtype):
 def main():
     parser = argparse.ArgumentParser(description="The products of `sluice-lab gemm` by PyTorch on one thread.")
     parser.add_argument("--rows", type=int, default=256, help="tokens of a micro-batch (default 256)")
-    rows = parser.parse_args().rows
+    parser.add_argument("--json", help="write the rows to this file too")
+    args = parser.parse_args()
+    rows, found = args.rows, []
     torch.set_num_threads(1)
     before = sluice(rows)
     peer = {}
@@ -52,7 +56,12 @@ def main():
     print(f"{'type':5} {'product':10} {'m':>6} {'n':>6} {'k':>6} {'sluice':>8} {'torch':>8} {'ratio':>6}")
     for key, theirs in peer.items():
         ours = max(before[key], after[key])
+        found.append({"type": key[0], "product": key[1], "m": int(key[2]), "n": int(key[3]), "k": int(key[4]),
+                      "sluice_gflops": ours, "pytorch_gflops": theirs})
         print(f"{key[0]:5} {key[1]:10} {key[2]:>6} {key[3]:>6} {key[4]:>6} {ours:8.1f} {theirs:8.1f} {ours / theirs:6.2f}")
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as file:
+            json.dump({"rows": found, "torch": torch.__version__}, file, indent=2)
 
 
 main()

@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
 # One rank, one thread: a training step of GPT-2 beside PyTorch's, in fp32 and in bf16 (PyTorch: autocast), short
 # sequences in a batch and one long sequence; time and the largest resident set. Rounds by turns, medians and ratios.
-# Prints a table ("!" falls short of the aim) and writes bench/results/training.json.
+# Both sides are bound to the same cores, and beside a step's ratio stands that of products alone, which both sides leave
+# to libraries. Prints a table ("!" falls short of the aim) and writes bench/results/training.json.
 #   bench/compare/training.sh [ROUNDS]
 # Environment: PYTHON=an interpreter that has torch (else a virtual environment is made for the run and thrown away),
-# SLUICE=the command, SIZE, SHAPES (BATCHxTOKENS ...), STEPS, OUT.
+# SLUICE=the command, SIZE, SHAPES (BATCHxTOKENS ...), STEPS (8 or more), CORES (those that a side may use, as 0 or 0,1),
+# OUT.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 source bench/compare/peers/pytorch_environment.sh
 rounds=${1:-3}
 sluice=${SLUICE:-build/release/bench/sluice}
-size=${SIZE:-small} shapes=${SHAPES:-4x64 1x1024} steps=${STEPS:-6}
-out=${OUT:-bench/results/training.json}
+size=${SIZE:-small} shapes=${SHAPES:-4x64 1x1024} steps=${STEPS:-10}
+out=${OUT:-bench/results/training.json} cores=${CORES:-0}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/runs"
@@ -22,7 +24,7 @@ progress() { # text: one line of a terminal, rewritten
 }
 
 run() { # NAME COMMAND...
-    "${@:2}" >"$work/output" 2>"$work/errors" || { echo "$1:" >&2; cat "$work/errors" >&2; exit 1; }
+    taskset -c "$cores" "${@:2}" >"$work/output" 2>"$work/errors" || { echo "$1:" >&2; cat "$work/errors" >&2; exit 1; }
 }
 
 [ -x "$sluice" ] || { echo "$sluice is not there: run ./dev build, or set SLUICE" >&2; exit 1; }
@@ -40,5 +42,7 @@ for round in $(seq "$rounds"); do
         done
     done
 done
+progress 'products alone'
+SLUICE_LAB=${sluice%/*}/sluice-lab run gemm "$python" bench/compare/gemm.py --json "$work/products.json"
 progress ''
-"$python" bench/compare/peers/training_table.py "$work/runs" "$out"
+"$python" bench/compare/peers/training_table.py "$work/runs" "$work/products.json" "$cores" "$out"
