@@ -91,6 +91,13 @@ static json_t *examples_json(const slc_training_data_counts *counts)
                      (json_int_t)counts->places);
 }
 
+static json_t *saves_json(const slc_training_saved *saved)
+{
+    if (!saved->count) return json_null();
+    return json_pack("{s:I, s:f, s:f, s:f}", "count", (json_int_t)saved->count, "held_s", saved->held_s, "whole_s",
+                     saved->whole_s, "last_s", saved->last_s);
+}
+
 json_t *slc_training_settings_json(const slc_training_options *o)
 {
     json_t *settings = json_object();
@@ -134,6 +141,7 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
     json_object_set_new(run, "trials", trials_json(r));
     json_object_set_new(run, "prediction", prediction_json(&r->prediction));
     json_object_set_new(run, "examples", examples_json(&r->examples));
+    json_object_set_new(run, "saves", saves_json(&r->saved));
     if (memory->pinned_bytes) json_object_set_new(run, "pinned_bytes", json_integer((json_int_t)memory->pinned_bytes));
     return run;
 }

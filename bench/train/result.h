@@ -71,6 +71,15 @@ typedef struct {
     double bytes_sent;        /* by rank 0 in a step; the mean, because not all steps of 0/1 Adam exchange */
 } slc_training_phase;
 
+/* The saves of a run, on this rank (sluice_save_report). */
+typedef struct {
+    bool latest;    /* the last state is in --save DIR */
+    uint64_t count; /* that succeeded */
+    double held_s;  /* a step was held so long at most; 0 where no step came after a save */
+    double whole_s; /* one was written so long at most */
+    double last_s;  /* how long the run waited for the last one, behind its last step; 0: none was there */
+} slc_training_saved;
+
 typedef struct {
     uint64_t step_count, skipped; /* done by this run; skipped: because a gradient was not finite */
     slc_training_course course;
@@ -80,10 +89,10 @@ typedef struct {
     bool interrupted;                                     /* before the last step, by the user or by the deadline */
     bool out_of_time;                                     /* by the deadline alone */
     uint64_t steps_before;                                /* steps of the run that --resume continues */
-    bool saved;                                           /* the last state is in --save DIR */
-    bool weights_saved;                                   /* they are in --save-weights DIR */
-    uint64_t ranks, parameters, tokens_per_step;          /* tokens of all ranks */
-    uint64_t images_per_step;                             /* of all ranks; 0: text */
+    slc_training_saved saved;
+    bool weights_saved;                          /* they are in --save-weights DIR */
+    uint64_t ranks, parameters, tokens_per_step; /* tokens of all ranks */
+    uint64_t images_per_step;                    /* of all ranks; 0: text */
     /* Medians over the steps of the last plan without its first two; NaN if fewer than three are left. */
     double step_s, step_min_s, exposed_s, tokens_per_s;
     uint64_t steps_wanted;                         /* so many steps this run needs for them */

@@ -8,6 +8,7 @@
 #include "bench/train/checkpoint/checkpoint.h"
 #include "bench/train/checkpoint/go_on.h"
 #include "bench/train/cores.h"
+#include "bench/train/saves.h"
 #include "bench/train/data/data.h"
 #include "bench/train/data/first_batch.h"
 #include "bench/train/words/doubts.h"
@@ -52,8 +53,8 @@ typedef struct {
     uint64_t repeats;     /* repeats of the last step; each takes further data */
     uint64_t own_targets; /* of this rank in the step that comes next */
     double targets_each;  /* of a micro-batch of the step that comes, or runs: the mean over all ranks' */
-    slc_outcome unsaved;  /* the last save, if it failed */
-    uint32_t plan;        /* number of the plan that was shown; 0: none */
+    slc_training_saves saves;
+    uint32_t plan; /* number of the plan that was shown; 0: none */
     struct {
         double sum, weight;
     } smooth;                      /* of the latest losses */
@@ -234,6 +235,8 @@ static sluice_status resume_run(training *t)
 {
     const slc_training_options *o = t->options;
     t->identity.model = sluice_model_get_config(t->model);
+    t->saves = (slc_training_saves){
+        .run = &t->identity, .rt = t->rt, .deadline = t->watch ? t->watch->deadline : NULL, .saved = &t->result->saved};
     sluice_status status = o->resume ? slc_training_resume(&t->identity, t->rt, &t->begun) : SLUICE_OK;
     t->result->steps_before = t->begun.steps;
     return status || !o->save ? status : slc_training_save_check(&t->identity, t->rt);
@@ -511,33 +514,31 @@ static sluice_status take_sample(training *t, const slc_training_step *step)
     return t->watch->sampled(step, text, t->watch->context);
 }
 
-static void warn_of_save(const training *t, uint64_t step, const char *then)
-{
-    if (t->rank == 0)
-        slc_log(SLC_LOG_WARN, "step %llu is not saved: %s; %s", (unsigned long long)step, sluice_last_error(), then);
-}
-
-/* Tries a save that fails once more; after that --on-save-error decides whether training goes on: *stop. */
-static sluice_status save_checkpoint(training *t, bool *stop)
+static slc_training_position position_of(const training *t)
 {
     uint64_t done = t->result->step_count, taken = (done + t->repeats) * t->options->micro_batches;
-    const slc_training_position position = {t->begun.steps + done, t->begun.sequences + taken * t->ranks * t->batch};
-    const bool stops = !strcmp(t->options->on_save_error, "stop");
-    const uint64_t from_ns = slc_clock_ns();
-    sluice_status status = slc_path_was_good(slc_training_save(&t->identity, t->rt, &position));
-    if (status == SLUICE_ERR_IO) {
-        warn_of_save(t, position.steps, "it is tried once more");
-        status = slc_path_was_good(slc_training_save(&t->identity, t->rt, &position));
-    }
-    if (t->watch && t->watch->deadline) slc_deadline_after_save(t->watch->deadline, from_ns, slc_clock_ns());
-    t->result->saved = !status;
-    t->unsaved = (slc_outcome){0};
-    if (status != SLUICE_ERR_IO) return status;
-    *stop |= stops;
-    warn_of_save(t, position.steps, stops ? "the run ends here (--on-save-error stop)" : "training goes on");
-    slc_outcome_add(&t->unsaved,
-                    slc_error_context(status, "the last step, %llu, is not saved", (unsigned long long)position.steps));
-    return SLUICE_OK;
+    return (slc_training_position){t->begun.steps + done, t->begun.sequences + taken * t->ranks * t->batch};
+}
+
+/* Goes on with the save under way, or begins one. */
+static sluice_status go_on_saving(training *t, bool begins, bool *last)
+{
+    const slc_training_position position = position_of(t);
+    return begins ? slc_training_saves_begin(&t->saves, &position, *last, last)
+                  : slc_training_saves_go_on(&t->saves, &position, false, last);
+}
+
+/* Ends the save that is under way after the steps, which have ended with `status`. Where all ranks have found the same
+ * fault the state before it is saved all the same. */
+static sluice_status end_saving(training *t, sluice_status status)
+{
+    const slc_training_position position = position_of(t);
+    bool stop = false;
+    char why[2048];
+    if (status && status != SLUICE_ERR_NON_FINITE) return status;
+    snprintf(why, sizeof why, "%s", sluice_last_error());
+    sluice_status ended = slc_training_saves_go_on(&t->saves, &position, true, &stop);
+    return status ? slc_error(status, "%s", why) : ended;
 }
 
 static bool save_after(const training *t, uint64_t step, bool last)
@@ -660,13 +661,11 @@ static sluice_status run_steps(training *t)
             samples = false;
         }
         saves |= save_after(t, i, last);
-        if (!status && saves && readable) {
-            status = save_checkpoint(t, &last);
-            saves = false;
-        }
+        if (!status) status = go_on_saving(t, saves && readable, &last);
+        saves &= !readable;
     }
     result->interrupted = stop;
-    return status;
+    return end_saving(t, status);
 }
 
 /* ---- After the last step ---- */
@@ -717,7 +716,7 @@ static sluice_status finish_run(training *t)
 {
     slc_training_result *result = t->result;
     const slc_training_options *o = t->options;
-    slc_outcome_add(&result->outputs, slc_outcome_status(&t->unsaved));
+    slc_outcome_add(&result->outputs, slc_outcome_status(&t->saves.unsaved));
     sluice_status status = slc_training_summarise(result);
     if (!status) status = count_examples(t);
     result->prediction = SLUICE_INIT(sluice_prediction);

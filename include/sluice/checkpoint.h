@@ -36,6 +36,31 @@ extern "C" {
 SLUICE_API sluice_status sluice_checkpoint_save(sluice_runtime *rt, const char *dir, const void *extra,
                                                 size_t extra_bytes);
 
+/* A save that lies behind the steps that follow it. */
+typedef struct {
+    size_t struct_size; /* of this struct; SLUICE_INIT sets it */
+    uint64_t step;      /* the number of updates that are saved; 0 where no save was under way too */
+    double held_s;      /* the program has waited so long on this rank: in begin and end, and for updates that had to
+                           wait until what they change was written */
+    double whole_s; /* this rank has written so long, with what has reached the disk; rank 0 names and removes too */
+    bool under_way; /* it goes on */
+} sluice_save_report;
+
+/* begin saves as sluice_checkpoint_save does and returns once the folder is there: values and states are written while
+ * the next step runs, each before its update, from where they lie, and what must reach the disk, the checkpoint's name
+ * and the removal of old ones lie behind further steps. Nothing of the steps changes. Where memory is a GPU's, or the
+ * optimizer a compressed one, begin writes before it returns. The program calls end until nothing is under way, best
+ * after each step; a save that is never ended is no checkpoint. `extra` may be freed after begin. Both are collective,
+ * between steps. Errors of begin: those of sluice_checkpoint_save that are known then; ORDER too while another save is
+ * under way, as of every function that loads or saves.
+ *
+ * end goes on with the save, and waits for its end if `wait`; `report` may be NULL. Errors: those of
+ * sluice_checkpoint_save, after which nothing is under way; nothing is saved then, and the next save may be begun. It
+ * may be called after a step has failed alike on every rank (NON_FINITE), so that what was saved before is kept. */
+SLUICE_API sluice_status sluice_checkpoint_begin(sluice_runtime *rt, const char *dir, const void *extra,
+                                                 size_t extra_bytes);
+SLUICE_API sluice_status sluice_checkpoint_end(sluice_runtime *rt, bool wait, sluice_save_report *report);
+
 /* Local, at any time, before commit too; on rank 0, other ranks have nothing to lock. Takes the lock on `dir`, which is
  * there, that the first save would take, and checks the settings that saving reads, so that what stands in its way is
  * known before hours of work. Errors: PATH (no permission), IO (another job or runtime holds the folder), ARGUMENT (no

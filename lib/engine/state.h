@@ -7,6 +7,7 @@
 #include "lib/engine/replan/planning.h"
 #include "lib/engine/step/agreement.h"
 #include "lib/engine/step/pass_state.h"
+#include "lib/engine/writing/writer.h"
 #include "lib/optim/compressed.h"
 
 #include <sluice/runtime.h>
@@ -80,6 +81,9 @@ struct sluice_runtime {
     struct slc_marks *marks;         /* measure/marks.h; NULL on a device that does not run ahead */
     struct slc_recording *recording; /* measure/recording.h; NULL: off */
     struct slc_check *check;         /* check/check.h; NULL: off */
+
+    struct slc_saving *saving; /* checkpoint/save.c; NULL: no save is under way */
+    slc_writer writer;         /* of that save */
 };
 
 /* Steps that the run has left. A program that does not say how many it makes is expected to make 1000 more. */

@@ -215,6 +215,18 @@ static int runtime_trace(program *p, int null)
     return status;
 }
 CALL(checkpoint_save, sluice_checkpoint_save(GIVE(1, p->rt), GIVE(2, saves), GIVE(3, values), 4))
+
+static int checkpoint_begin(program *p, int null)
+{
+    sluice_status status = sluice_checkpoint_begin(GIVE(1, p->rt), GIVE(2, saves), GIVE(3, values), 4);
+    return status ? status : sluice_checkpoint_end(p->rt, true, NULL);
+}
+
+static int checkpoint_end(program *p, int null)
+{
+    sluice_save_report report = SLUICE_INIT(sluice_save_report);
+    return sluice_checkpoint_end(GIVE(1, p->rt), false, GIVE(2, &report));
+}
 CALL(checkpoint_lock, sluice_checkpoint_lock(GIVE(1, p->rt), GIVE(2, saves)))
 
 static int checkpoint_load(program *p, int null)
@@ -425,6 +437,8 @@ static const row table[] = {
     {HOOKS, "sluice_runtime_trace", runtime_trace, "AA", BETWEEN_STEPS},
     {HOOKS, "sluice_checkpoint_lock", checkpoint_lock, "AA", "kkkkkkkkkkFFP"},
     {HOOKS, "sluice_checkpoint_save", checkpoint_save, "AAk", BETWEEN_STEPS},
+    {HOOKS, "sluice_checkpoint_begin", checkpoint_begin, "AAk", BETWEEN_STEPS},
+    {HOOKS, "sluice_checkpoint_end", checkpoint_end, "Ak", BETWEEN_STEPS}, /* nothing is under way */
     {HOOKS, "sluice_checkpoint_load", checkpoint_load, "AAkk", BETWEEN_STEPS},
     {HOOKS, "sluice_checkpoint_load_list", checkpoint_load_list, "AAAUU", "OUOOOOOOOOFFP"}, /* compressed */
     {HOOKS, "sluice_checkpoint_latest", checkpoint_latest, "AAA", ALWAYS},

@@ -19,7 +19,8 @@ for ranks in 1 2; do
     rm -rf "$work/small/run"
     train -n $ranks --steps 3 --save "$work/small/run" --save-every 1 --csv "$work/full.csv" --json "$work/full.json"
     check "$ranks ranks: a full disk fails" 1 $code
-    check "$ranks ranks: the run stops at the first step" 2 "$(wc -l <"$work/full.csv")"
+    check "$ranks ranks: the next step is saved instead, and the run stops there" 3 "$(wc -l <"$work/full.csv")"
+    check "$ranks ranks: which is said" 1 "$(grep -c 'step 1 is not saved: .*; step 2 is saved instead' "$work/err")"
     check "$ranks ranks: its results are written" yes "$(grep -q weights_sha256 "$work/full.json" && echo yes)"
     check "$ranks ranks: a full disk is named" yes \
         "$(grep -q 'sluice train: .*rank-000..slc: No space left on device' "$work/err" && echo yes)"

@@ -116,15 +116,16 @@ ROOMS = {
     },
     "lib/engine": {
         "model": [],
+        "writing": [],
         "check": ["model"],
         "measure": ["model"],
         "rows": ["model"],
         "onebit": ["model"],
         "units": ["model", "rows", "onebit"],
-        "step": ["model", "check", "measure", "rows", "onebit"],
+        "step": ["model", "writing", "check", "measure", "rows", "onebit"],
         "replan": ["model", "check", "measure", "rows", "onebit", "step", "units"],
         "calls": ["model", "check", "measure", "rows", "onebit", "step", "replan"],
-        "checkpoint": ["model", "check", "onebit", "step", "replan"],
+        "checkpoint": ["model", "writing", "check", "onebit", "step", "replan"],
         "making": ["model", "check", "measure", "rows", "onebit", "step", "units", "replan", "checkpoint"],
     },
 }

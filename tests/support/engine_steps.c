@@ -255,10 +255,59 @@ static int check_peak(const engine_model *w)
     return 0;
 }
 
+/* ---- A save behind steps ---- */
+
+/* What the checkpoint must hold: each parameter's arrays, one after the other. */
+static float *copy_arrays(const engine_model *w)
+{
+    uint64_t all = 0, at = 0;
+    for (uint32_t p = 0; p < w->param_count; p++) all += 3 * w->params[p].count;
+    float *copy = malloc((all + 1) * sizeof *copy);
+    for (uint32_t p = 0; copy && p < w->param_count; p++) {
+        const known_param *k = &w->params[p];
+        const float *const arrays[] = {k->value, k->m, k->v};
+        for (int a = 0; a < 3; a++, at += k->count)
+            if (arrays[a]) memcpy(copy + at, arrays[a], k->count * sizeof *copy);
+    }
+    return copy;
+}
+
+static void put_arrays_back(engine_model *w, const float *copy)
+{
+    for (uint32_t p = 0; p < w->param_count; p++) {
+        known_param *k = &w->params[p];
+        float *const arrays[] = {k->value, k->m, k->v};
+        for (int a = 0; a < 3; a++, copy += k->count)
+            if (arrays[a]) memcpy(arrays[a], copy, k->count * sizeof *copy);
+    }
+}
+
+static int begin_save(engine_model *w, float **saved)
+{
+    *saved = copy_arrays(w);
+    RANK_CHECK(*saved);
+    RANK_CHECK(!sluice_checkpoint_begin(w->rt, w->t->saves, "x", 1));
+    RANK_CHECK(sluice_checkpoint_save(w->rt, w->t->saves, "x", 1) == SLUICE_ERR_ORDER);
+    return 0;
+}
+
+/* The checkpoint holds what the run had when the save began, whatever the steps since then have done. */
+static int check_save(engine_model *w, uint64_t step, float *saved)
+{
+    sluice_save_report report = SLUICE_INIT(sluice_save_report);
+    RANK_CHECK(!sluice_checkpoint_end(w->rt, true, &report) && !report.under_way);
+    RANK_CHECK(!sluice_checkpoint_load(w->rt, w->t->saves, NULL, NULL));
+    RANK_CHECK(sluice_runtime_step(w->rt) == step);
+    put_arrays_back(w, saved);
+    free(saved);
+    return check_read(w);
+}
+
 int engine_steps_run(int rank, int size, void *context)
 {
     engine_model w = {.t = context, .rank = rank};
     sluice_world *world;
+    float *saved = NULL;
     uint64_t steps = w.t->changing_steps ? w.t->changing_steps : w.t->random ? STEPS_RANDOM : STEPS;
     if (!w.t->direct) setenv("SLUICE_COMM_DIRECT", "off", 1);
     RANK_CHECK(!sluice_world_create(NULL, &world));
@@ -267,9 +316,13 @@ int engine_steps_run(int rank, int size, void *context)
     if (check_read(&w)) return 1;
     for (uint64_t step = 1; step <= steps; step++) {
         if (w.t->changing_steps && step % STEPS_A_PLAN == 0 && change_plan(&w, step)) return 1;
-        if (train_step(&w, step) || interrupt(&w, step)) return 1;
+        if (train_step(&w, step)) return 1;
+        if (saved) RANK_CHECK(!sluice_checkpoint_end(w.rt, false, NULL));
+        if (w.t->saves && step == steps / 2 && begin_save(&w, &saved)) return 1;
+        if (interrupt(&w, step)) return 1;
     }
     if (check_read(&w)) return 1;
+    if (saved && check_save(&w, steps / 2, saved)) return 1;
     if (evaluate(&w, 1)) return 1;
     if (check_peak(&w)) return 1;
     engine_model_destroy(&w);

@@ -24,5 +24,6 @@ typedef struct {
     double clip;
     uint64_t block;
     const char *updates;      /* SLUICE_PLAN_UPDATES; NULL: the model's own optimizer takes one thread at a time */
+    const char *saves;        /* a checkpoint of a step in the middle is saved into this folder behind further steps */
     uint32_t threads, larger; /* parameters are `larger` + 1 times as large as usual */
 } trial;

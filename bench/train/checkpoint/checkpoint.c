@@ -424,15 +424,15 @@ sluice_status slc_training_resume(const slc_training_identity *run, sluice_runti
     return slc_training_name_earlier(status, run->options->resume);
 }
 
-sluice_status slc_training_save(const slc_training_identity *run, sluice_runtime *rt,
-                                const slc_training_position *position)
+sluice_status slc_training_save_begin(const slc_training_identity *run, sluice_runtime *rt,
+                                      const slc_training_position *position)
 {
     json_t *document = json_pack("{s:i, s:I, s:I, s:o}", "version", EXTRA_VERSION, "steps", (json_int_t)position->steps,
                                  "sequences", (json_int_t)position->sequences, "settings", settings_of(run));
     char *text = document ? json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(document);
     if (!text) return slc_error(SLUICE_ERR_MEMORY, "what a checkpoint keeps beside the weights");
-    sluice_status status = sluice_checkpoint_save(rt, run->options->save, text, strlen(text));
+    sluice_status status = sluice_checkpoint_begin(rt, run->options->save, text, strlen(text));
     free(text);
     return status;
 }

@@ -44,5 +44,6 @@ sluice_status slc_training_resume_freeze(slc_training_options *options);
  * PATH, IO, ARGUMENT. */
 sluice_status slc_training_save_check(const slc_training_identity *run, sluice_runtime *rt);
 
-sluice_status slc_training_save(const slc_training_identity *run, sluice_runtime *rt,
-                                const slc_training_position *position);
+/* Begins to save, as sluice_checkpoint_begin does; sluice_checkpoint_end ends it. */
+sluice_status slc_training_save_begin(const slc_training_identity *run, sluice_runtime *rt,
+                                      const slc_training_position *position);

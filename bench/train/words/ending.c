@@ -54,9 +54,9 @@ static void print_stop(FILE *file, const slc_training_options *o, const slc_trai
 {
     fprintf(file, "stopped at step %" PRIu64 " of %" PRIu64, r->steps_before + r->step_count, o->steps);
     if (r->out_of_time) fprintf(file, " to be in time (%s)", why);
-    if (r->saved && o->go_on)
+    if (r->saved.latest && o->go_on)
         fprintf(file, ", saved to %s: the same command goes on\n", o->save);
-    else if (r->saved)
+    else if (r->saved.latest)
         fprintf(file, ", saved to %s: go on with --resume %s\n", o->save, slc_shell_word_of(o->save).text);
     else
         fprintf(file, ", not saved%s\n", o->save ? "" : ": there was no --save");
@@ -134,9 +134,19 @@ static void print_use(FILE *file, const slc_training_options *o)
         fprintf(file, "sluice eval --weights %s\n", folder.text);
 }
 
+/* Of all saves the longest. */
+static void print_saves(FILE *file, const slc_training_saved *saved)
+{
+    if (!saved->count) return;
+    fprintf(file, "%" PRIu64 " save%s", saved->count, saved->count > 1 ? "s" : "");
+    if (saved->held_s > 0) fprintf(file, ", each held a step for %.3f s at most", saved->held_s);
+    if (saved->last_s > 0) fprintf(file, ", the last one took %.2f s", saved->last_s);
+    fputc('\n', file);
+}
+
 static void print_places(FILE *file, const slc_training_options *o, const slc_training_result *r)
 {
-    if (r->saved && !r->interrupted)
+    if (r->saved.latest && !r->interrupted)
         fprintf(file, "saved to %s: go on with --%s %s --steps N, N more than %" PRIu64 "\n", o->save,
                 o->go_on ? "go-on" : "resume", slc_shell_word_of(o->save).text, r->steps_before + r->step_count);
     if (o->save_weights && r->weights_saved) {
@@ -179,6 +189,7 @@ void slc_training_print_end(FILE *file, const slc_training_options *o, const slc
     print_examples(file, &r->examples);
     print_memory(file, r);
     print_phases(file, o, r);
+    print_saves(file, &r->saved);
     print_places(file, o, r);
     if (o->verbose) print_tables(file, r);
 }

@@ -205,6 +205,13 @@ static sluice_status slot_begin(sluice_layer *layer, slot_call call)
     return slc_runtime_fail(rt, status);
 }
 
+/* Updates follow the last micro-batch's backward slots, and what they change may be still to be written. */
+static void wait_for_writer(sluice_runtime *rt, const slc_pass *pass, const slc_item *item, slot_call call)
+{
+    if (call == BACKWARD_END && !pass->evaluate && item->micro_batch + 1 == rt->job.micro_batches)
+        slc_writer_wait(&rt->writer, item->slot, rt->comm);
+}
+
 static sluice_status slot_end(sluice_layer *layer, slot_call call)
 {
     sluice_status status = require_layer(layer, call);
@@ -220,6 +227,7 @@ static sluice_status slot_end(sluice_layer *layer, slot_call call)
         slc_pass_recomputed(rt, pass);
     else if (!pass->evaluate && !rt->marks)
         slc_measure_slot_end(rt->measure, item->slot);
+    wait_for_writer(rt, pass, item, call);
     make_invalid(rt, layer);
     rt->at.layer = NULL;
     rt->at.state = call == RECOMPUTE_END ? SLC_RECOMPUTED : SLC_BETWEEN_SLOTS;
@@ -358,6 +366,7 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
     slc_measure_step_end(rt);
     sluice_step_report made = make_report(rt, step);
     status = slc_runtime_fail(rt, slc_check_lives(rt));
+    slc_writer_wait(&rt->writer, SLC_NONE, rt->comm); /* a new plan moves everything */
     if (!status) status = plan_after(rt, step, &made.planning_s);
     slc_measure_step_begin(rt);
     if (report) slc_sized_write(&made, sizeof made, report);

@@ -15,6 +15,8 @@ sluice_status slc_checkpoint_enter(sluice_runtime *rt, const char *dir, const ch
     if (status) return status;
     if (!dir || !*dir) return slc_error(SLUICE_ERR_ARGUMENT, "%s: a folder is needed", call);
     if (rt->mode != SLC_IDLE) return slc_error(SLUICE_ERR_ORDER, "%s: must be called between steps", call);
+    if (rt->saving)
+        return slc_error(SLUICE_ERR_ORDER, "%s: a save is under way; call sluice_checkpoint_end first", call);
     status = slc_comm_meet(rt->comm, call, NULL);
     if (!status) status = slc_runtime_drain(rt);
     if (status) return status;

@@ -258,10 +258,21 @@ static sluice_status remove_left_over(const char *dir, folder_kind kind)
 
 /* ---- Making one ---- */
 
+static sluice_status count_folders(const char *dir, folder_kind kind, size_t *count)
+{
+    uint64_t *steps;
+    sluice_status status = list_folders(dir, kind, &steps, count);
+    free(steps);
+    return status;
+}
+
+/* The first checkpoint came after the name of the folder that holds it had reached the disk. */
 sluice_status slc_checkpoint_make_dir(const char *dir)
 {
+    size_t whole = 0;
     if (mkdir(dir, 0777) && errno != EEXIST) return failed("make the folder", dir);
-    return synchronize_parent(dir);
+    sluice_status status = count_folders(dir, WHOLE, &whole);
+    return status || whole ? status : synchronize_parent(dir);
 }
 
 /* If a crash came between the two renames of replace_checkpoint, the folder that was renamed first gets its name back.
@@ -283,8 +294,11 @@ static sluice_status restore_replaced(const char *dir)
 sluice_status slc_checkpoint_begin(const char *dir, uint64_t step)
 {
     struct stat info;
-    sluice_status status = restore_replaced(dir);
-    if (!status) status = synchronize(dir);
+    size_t replaced = 0, partial = 0;
+    sluice_status status = count_folders(dir, REPLACED, &replaced);
+    if (!status) status = count_folders(dir, PARTIAL, &partial);
+    if (!status && replaced) status = restore_replaced(dir);
+    if (!status && (replaced || partial)) status = synchronize(dir);
     if (!status) status = remove_left_over(dir, REPLACED);
     if (!status) status = remove_left_over(dir, PARTIAL);
     if (status) return status;

@@ -1,18 +1,19 @@
 /* Saving. Each rank writes the parts that it owns, the same under every strategy: if all ranks have everything they
  * share the work. Ranks meet three times: when the folder exists, when all parts have reached the disk, and when the
- * checkpoint has its name. tests/checkpoint/checkpoint_test.c covers this file. */
+ * checkpoint has its name. Between these a save may lie behind the steps that follow it: each rank's file, and then
+ * rank 0's manifest, name and removals, are jobs of a thread. tests/checkpoint/checkpoint_test.c covers this file. */
+#include "lib/base/clock.h"
 #include "lib/base/hash/crc32c.h"
-#include "lib/base/integer.h"
 #include "lib/base/log.h"
+#include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/engine/checkpoint/checkpoint.h"
 #include "lib/engine/checkpoint/file.h"
 #include "lib/engine/checkpoint/folder.h"
 #include "lib/engine/checkpoint/lock.h"
 #include "lib/engine/checkpoint/manifest.h"
-#include "lib/engine/checkpoint/shard.h"
-#include "lib/engine/model/buffers.h"
-#include "lib/engine/model/param_arrays.h"
+#include "lib/engine/checkpoint/rank_file.h"
+#include "lib/engine/checkpoint/saving.h"
 #include "lib/engine/onebit/phase.h"
 #include "lib/engine/settings.h"
 
@@ -22,115 +23,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- A rank's file ---- */
-
-/* Lists the arrays that this rank has for itself. */
-static uint64_t list_own(const sluice_runtime *rt, slc_shard_range *out)
-{
-    const char *names[SLC_MANIFEST_OWN_MAX];
-    uint32_t count = slc_checkpoint_own_names(rt, names);
-    uint64_t used = 0;
-    for (uint32_t p = 0; p < rt->model.param_count; p++)
-        for (uint32_t i = 0; i < count; i++) {
-            uint64_t elements = slc_checkpoint_own(rt->model.params[p], names[i], NULL);
-            if (!elements) continue;
-            if (out) out[used] = (slc_shard_range){p, 1 + rt->optimizer.state_count + i, 0, elements, 0};
-            used++;
-        }
-    return used;
-}
-
-/* Lists everything that this rank owns, in the order of the file. */
-static uint64_t list_ranges(const sluice_runtime *rt, slc_shard_range *out)
-{
-    uint64_t used = 0;
-    for (uint32_t p = 0; p < rt->model.param_count; p++)
-        for (uint32_t a = 0; a < slc_checkpoint_arrays(rt, rt->model.params[p]); a++) {
-            uint64_t first = 0, count = rt->model.params[p]->count;
-            while (slc_param_owned(rt->model.params[p], &first, &count)) {
-                if (out) out[used] = (slc_shard_range){p, a, first, count, 0};
-                used++;
-                first += count;
-                count = rt->model.params[p]->count - first;
-            }
-        }
-    return used + list_own(rt, out ? out + used : NULL);
-}
-
-/* Writes a range of a shard. Elements go through a piece of host memory, because a file system does not see a device's
- * memory and values may have to be widened. */
-static sluice_status write_range(sluice_runtime *rt, int file, const char *path, slc_shard_range *range,
-                                 uint64_t offset)
-{
-    const char *names[SLC_MANIFEST_OWN_MAX];
-    uint32_t states = rt->optimizer.state_count;
-    sluice_param *param = rt->model.params[range->param];
-    const slc_file_room room = slc_engine_file_room(rt);
-    float *own = NULL;
-    slc_checkpoint_own_names(rt, names);
-    if (range->array > states) slc_checkpoint_own(param, names[range->array - states - 1], &own);
-    range->crc32c = 0;
-    for (uint64_t done = 0; done < range->count;) {
-        const uint64_t count = slc_least(range->count - done, room.bytes / 4);
-        slc_comm_work(rt->comm, "writing");
-        sluice_status status = own ? slc_bounce_read(&rt->memory.bounce, SLUICE_FP32, own + done, room.memory, count)
-                                   : slc_param_get_owned(param, range->array, range->first + done, count, room.memory);
-        if (!status) status = slc_checkpoint_file_write(file, path, room.memory, 4 * count, offset + 4 * done);
-        if (status) return status;
-        range->crc32c = slc_crc32c(range->crc32c, room.memory, 4 * count);
-        done += count;
-    }
-    return SLUICE_OK;
-}
-
-static sluice_status write_shard(sluice_runtime *rt, int file, const char *path, slc_shard *shard,
-                                 slc_manifest_file *wrote)
-{
-    uint64_t head_bytes = slc_shard_head_bytes(shard->range_count), offset = head_bytes;
-    unsigned char *head = malloc(head_bytes);
-    sluice_status status = head ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "table of a checkpoint");
-    for (uint64_t i = 0; !status && i < shard->range_count; i++) {
-        status = write_range(rt, file, path, &shard->ranges[i], offset);
-        offset += 4 * shard->ranges[i].count;
-    }
-    if (!status) {
-        slc_shard_encode(shard, head); /* comes last, when the checksums are known */
-        status = slc_checkpoint_file_write(file, path, head, head_bytes, 0);
-    }
-    *wrote = (slc_manifest_file){offset, shard->crc32c};
-    free(head);
-    return status;
-}
-
-static sluice_status write_rank_file(sluice_runtime *rt, const char *folder, slc_manifest_file *wrote)
-{
-    slc_shard shard = {.rank = (uint32_t)rt->rank, .world = (uint32_t)rt->size, .step = rt->step};
-    slc_checkpoint_path path = slc_checkpoint_rank_file(folder, shard.rank);
-    shard.range_count = list_ranges(rt, NULL);
-    shard.ranges = calloc(shard.range_count + 1, sizeof *shard.ranges);
-    if (!shard.ranges)
-        return slc_error(SLUICE_ERR_MEMORY, "%llu ranges of a checkpoint", (unsigned long long)shard.range_count);
-    list_ranges(rt, shard.ranges);
-    int file;
-    sluice_status status = slc_checkpoint_file_create(path.text, &file);
-    if (!status) status = write_shard(rt, file, path.text, &shard, wrote);
-    status = slc_checkpoint_file_close(file, path.text, status);
-    free(shard.ranges);
-    return status;
-}
+/* A save from its first call to its end. */
+struct slc_saving {
+    sluice_runtime *rt;
+    char *dir;
+    slc_checkpoint_path folder; /* the partial one */
+    slc_rank_file file;
+    slc_manifest manifest; /* as the step left things */
+    slc_manifest_file *files;
+    void *extra;
+    size_t extra_bytes;
+    unsigned keep;
+    bool begun;     /* on rank 0: there is a partial folder */
+    bool publishes; /* all parts have reached the disk */
+    uint64_t held_ns, took_ns;
+};
 
 /* ---- The manifest ---- */
 
 /* Names and arrays are borrowed; only `params` is allocated. */
-static sluice_status describe_manifest(const sluice_runtime *rt, slc_manifest_file *files, slc_manifest *out)
+static sluice_status describe_manifest(const sluice_runtime *rt, slc_saving *s)
 {
+    slc_manifest *out = &s->manifest;
     *out = (slc_manifest){.step = rt->step,
+                          .serial = out->serial,
                           .optimizer = (char *)rt->optimizer.name,
                           .state_count = rt->optimizer.state_count,
                           .param_count = rt->model.param_count,
-                          .files = files,
-                          .file_count = (uint32_t)rt->size};
-    for (uint32_t s = 0; s < out->state_count; s++) out->states[s] = (char *)rt->optimizer.state_name[s];
+                          .files = s->files,
+                          .file_count = (uint32_t)rt->size,
+                          .extra = {s->extra_bytes, slc_crc32c(0, s->extra, s->extra_bytes)}};
+    for (uint32_t i = 0; i < out->state_count; i++) out->states[i] = (char *)rt->optimizer.state_name[i];
     out->own_count = slc_checkpoint_own_names(rt, (const char **)out->own);
     out->params = calloc(rt->model.param_count, sizeof *out->params);
     if (!out->params) return slc_error(SLUICE_ERR_MEMORY, "manifest");
@@ -151,46 +74,49 @@ static sluice_status check_readable(const char *text)
     return slc_error_context(status, "this model cannot be saved");
 }
 
-typedef struct {
-    const char *dir;
-    slc_checkpoint_path folder; /* the partial one */
-    slc_manifest_file *files;
-    const void *extra;
-    size_t extra_bytes;
-    unsigned keep;
-    uint64_t serial; /* on rank 0 */
-    bool begun;      /* on rank 0: there is a partial folder */
-} saving;
-
-static sluice_status write_manifest(const sluice_runtime *rt, const saving *s)
+static sluice_status write_manifest(const slc_saving *s)
 {
-    slc_manifest manifest;
     char *text = NULL;
-    sluice_status status = describe_manifest(rt, s->files, &manifest);
-    manifest.serial = s->serial;
-    manifest.extra = (slc_manifest_file){s->extra_bytes, slc_crc32c(0, s->extra, s->extra_bytes)};
-    if (!status) status = slc_manifest_to_json(&manifest, &text);
+    sluice_status status = slc_manifest_to_json(&s->manifest, &text);
     if (!status) status = check_readable(text);
     slc_checkpoint_path path = slc_checkpoint_file(s->folder.text, SLC_CHECKPOINT_EXTRA);
     if (!status) status = slc_checkpoint_file_put(path.text, s->extra, s->extra_bytes);
     path = slc_checkpoint_file(s->folder.text, SLC_CHECKPOINT_MANIFEST);
     if (!status) status = slc_checkpoint_file_put(path.text, text, strlen(text));
-    free(manifest.params);
     free(text);
     return status;
 }
 
-/* ---- All together ---- */
+/* ---- The jobs that may lie behind steps ---- */
+
+static sluice_status write_part(void *context)
+{
+    slc_saving *s = context;
+    if (s->file.file < 0) slc_rank_file_write(&s->file);
+    return slc_rank_file_close(&s->file);
+}
+
+/* Rank 0's, when all parts have reached the disk. */
+static sluice_status publish(void *context)
+{
+    const slc_saving *s = context;
+    sluice_status status = write_manifest(s);
+    if (!status) status = slc_checkpoint_publish(s->dir, s->manifest.step);
+    if (!status) slc_checkpoint_prune(s->dir, s->keep, s->manifest.step);
+    return status;
+}
+
+/* ---- The beginning ---- */
 
 /* Gives this save the number after the latest one's in the folder. A lower step than the latest one's is of a run that
  * was taken back to an earlier checkpoint. */
-static sluice_status count_save(const sluice_runtime *rt, saving *s)
+static sluice_status count_save(const sluice_runtime *rt, slc_saving *s)
 {
     slc_saved *list;
     size_t count;
     sluice_status status = slc_checkpoint_list(s->dir, &list, &count);
     const slc_saved *latest = count ? &list[count - 1] : NULL;
-    s->serial = latest ? latest->serial + 1 : 1;
+    s->manifest.serial = latest ? latest->serial + 1 : 1;
     if (latest && latest->step > rt->step)
         slc_log(
             SLC_LOG_WARN,
@@ -202,7 +128,7 @@ static sluice_status count_save(const sluice_runtime *rt, saving *s)
     return status;
 }
 
-static sluice_status begin_folder(const sluice_runtime *rt, saving *s)
+static sluice_status begin_folder(const sluice_runtime *rt, slc_saving *s)
 {
     sluice_status status = slc_checkpoint_make_dir(s->dir);
     if (!status) status = slc_checkpoint_lock_take(rt, s->dir);
@@ -212,33 +138,149 @@ static sluice_status begin_folder(const sluice_runtime *rt, saving *s)
     return status;
 }
 
-static sluice_status begin_saving(const sluice_runtime *rt, saving *s)
+static sluice_status begin_saving(sluice_runtime *rt, slc_saving *s)
 {
     s->folder = slc_checkpoint_partial(s->dir, rt->step);
     s->files = calloc((size_t)rt->size, sizeof *s->files);
     if (!s->files) return slc_error(SLUICE_ERR_MEMORY, "checkpoint");
     sluice_status status = slc_setting_count(&slc_engine_settings, "SLUICE_CHECKPOINT_KEEP", &s->keep);
-    return status || rt->rank ? status : begin_folder(rt, s);
+    if (!status && rt->rank == 0) status = begin_folder(rt, s);
+    if (!status) status = describe_manifest(rt, s);
+    return status ? status : slc_rank_file_list(rt, s->folder.text, &s->file);
 }
 
-static sluice_status finish_saving(const sluice_runtime *rt, const saving *s)
+static void free_saving(slc_saving *s)
 {
-    if (rt->rank != 0) return SLUICE_OK;
-    sluice_status status = write_manifest(rt, s);
-    return status ? status : slc_checkpoint_publish(s->dir, rt->step);
+    if (!s) return;
+    slc_rank_file_free(&s->file);
+    free(s->manifest.params);
+    free(s->files);
+    free(s->extra);
+    free(s->dir);
+    free(s);
 }
 
-static sluice_status save_together(sluice_runtime *rt, saving *s)
+static sluice_status create_saving(sluice_runtime *rt, const char *dir, const void *extra, size_t extra_bytes,
+                                   slc_saving **out)
 {
-    slc_manifest_file own = {0};
-    sluice_status status = slc_phase_require_equal(rt, "checkpoint_save");
-    if (!status) status = slc_checkpoint_agree(rt, begin_saving(rt, s));
-    if (!status) status = slc_checkpoint_agree(rt, write_rank_file(rt, s->folder.text, &own));
-    if (!status) status = sluice_world_all_gather(rt->world, &own, sizeof own, s->files);
-    if (!status) status = slc_checkpoint_agree(rt, finish_saving(rt, s));
-    if (!status && rt->rank == 0) slc_checkpoint_prune(s->dir, s->keep, rt->step);
+    slc_saving *s = *out = calloc(1, sizeof *s);
+    if (!s) return slc_error(SLUICE_ERR_MEMORY, "checkpoint");
+    s->rt = rt;
+    s->file.file = -1;
+    s->dir = strdup(dir);
+    s->extra_bytes = extra ? extra_bytes : 0;
+    s->extra = malloc(s->extra_bytes + 1);
+    if (!s->dir || !s->extra) return slc_error(SLUICE_ERR_MEMORY, "checkpoint");
+    if (s->extra_bytes) memcpy(s->extra, extra, s->extra_bytes);
+    return SLUICE_OK;
+}
+
+/* Forgets a save, and removes what one that fails has made; returns `status`, whose line stays. */
+static sluice_status forget(sluice_runtime *rt, slc_saving *s, sluice_status status)
+{
+    char why[2048];
+    snprintf(why, sizeof why, "%s", sluice_last_error());
+    if (status && s && s->begun) slc_checkpoint_abandon(s->dir, rt->saving ? s->manifest.step : rt->step);
+    free_saving(s);
+    rt->saving = NULL;
+    return status ? slc_error(status, "%s", why) : SLUICE_OK;
+}
+
+/* The writer gets this rank's part; what it cannot write behind steps is written now. */
+static void begin_part(sluice_runtime *rt, slc_saving *s, bool behind)
+{
+    s->file.behind = behind && slc_rank_file_goes_behind(&s->file);
+    if (!s->file.behind && slc_rank_file_write(&s->file)) behind = false;
+    slc_writer_begin(&rt->writer, write_part, s, s->file.last_slots, (uint32_t)s->file.shard.range_count, behind);
+}
+
+static sluice_status begin_save(sluice_runtime *rt, const char *dir, const void *extra, size_t extra_bytes, bool behind)
+{
+    const uint64_t from_ns = slc_clock_ns();
+    const char *call = behind ? "checkpoint_begin" : "checkpoint_save";
+    sluice_status status = slc_checkpoint_enter(rt, dir, call);
+    if (status) return status;
+    slc_saving *s = NULL;
+    status = slc_phase_require_equal(rt, call);
+    if (!status) {
+        status = create_saving(rt, dir, extra, extra_bytes, &s);
+        status = slc_checkpoint_agree(rt, status ? status : begin_saving(rt, s));
+    }
+    if (status) {
+        status = forget(rt, s, status);
+    } else {
+        begin_part(rt, s, behind);
+        rt->saving = s;
+        s->held_ns = slc_clock_ns() - from_ns;
+    }
+    char why[2048];
+    snprintf(why, sizeof why, "%s", sluice_last_error());
+    sluice_status left = slc_checkpoint_leave(rt);
+    return status ? slc_error(status, "%s", why) : left;
+}
+
+/* ---- The end ---- */
+
+/* Every rank's job has ended. */
+static sluice_status join_jobs(sluice_runtime *rt, slc_saving *s)
+{
+    const bool had_job = rt->writer.at_work;
+    sluice_status status = slc_writer_end(&rt->writer, rt->comm);
+    if (had_job) {
+        s->held_ns += rt->writer.held_ns;
+        s->took_ns += rt->writer.took_ns;
+    }
+    return slc_checkpoint_agree(rt, status);
+}
+
+static sluice_status begin_publishing(sluice_runtime *rt, slc_saving *s, bool behind)
+{
+    sluice_status status = sluice_world_all_gather(rt->world, &s->file.wrote, sizeof s->file.wrote, s->files);
+    s->publishes = true;
+    if (!status && rt->rank == 0) slc_writer_begin(&rt->writer, publish, s, NULL, 0, behind);
     return status;
 }
+
+/* Goes one stage on if every rank's job has ended; *over: nothing of the save is left to do. */
+static sluice_status go_on(sluice_runtime *rt, slc_saving *s, bool wait, bool *over)
+{
+    double unfinished = slc_writer_has_ended(&rt->writer) ? 0 : 1;
+    sluice_status status = wait ? SLUICE_OK : sluice_world_all_reduce(rt->world, &unfinished, 1);
+    if (status || (!wait && unfinished > 0)) return status;
+    status = join_jobs(rt, s);
+    *over = status || s->publishes;
+    return *over ? status : begin_publishing(rt, s, !wait);
+}
+
+/* Ends the save if it can, or must. */
+static sluice_status end_save(sluice_runtime *rt, bool wait, sluice_save_report *report)
+{
+    const uint64_t from_ns = slc_clock_ns();
+    slc_saving *s = rt->saving;
+    bool over = false;
+    if (wait) slc_comm_work(rt->comm, "at work");
+    sluice_status status = go_on(rt, s, wait, &over);
+    while (!status && wait && !over) status = go_on(rt, s, wait, &over);
+    if (wait) slc_comm_work(rt->comm, NULL);
+    s->held_ns += slc_clock_ns() - from_ns;
+    report->under_way = !over;
+    report->step = s->manifest.step;
+    report->held_s = slc_seconds(s->held_ns);
+    report->whole_s = slc_seconds(s->took_ns);
+    return over ? forget(rt, s, status) : status;
+}
+
+void slc_saving_destroy(sluice_runtime *rt)
+{
+    slc_saving *s = rt->saving;
+    if (!s) return;
+    atomic_store(&s->file.gives_up, true); /* but a name is given, or not, as a whole */
+    (void)slc_writer_end(&rt->writer, rt->comm);
+    free_saving(s);
+    rt->saving = NULL;
+}
+
+/* ---- The public calls ---- */
 
 sluice_status sluice_checkpoint_lock(sluice_runtime *rt, const char *dir)
 {
@@ -252,14 +294,32 @@ sluice_status sluice_checkpoint_lock(sluice_runtime *rt, const char *dir)
 
 sluice_status sluice_checkpoint_save(sluice_runtime *rt, const char *dir, const void *extra, size_t extra_bytes)
 {
-    sluice_status status = slc_checkpoint_enter(rt, dir, "checkpoint_save");
-    if (status) return status;
-    saving s = {.dir = dir, .extra = extra ? extra : "", .extra_bytes = extra ? extra_bytes : 0};
-    status = save_together(rt, &s);
-    char why[2048];
-    snprintf(why, sizeof why, "%s", sluice_last_error());
-    if (status && s.begun) slc_checkpoint_abandon(dir, rt->step);
-    sluice_status left = slc_checkpoint_leave(rt);
-    free(s.files);
-    return status ? slc_error(status, "%s", why) : left;
+    sluice_save_report none;
+    sluice_status status = begin_save(rt, dir, extra, extra_bytes, false);
+    return status ? status : end_save(rt, true, &none);
+}
+
+sluice_status sluice_checkpoint_begin(sluice_runtime *rt, const char *dir, const void *extra, size_t extra_bytes)
+{
+    return begin_save(rt, dir, extra, extra_bytes, true);
+}
+
+/* A save can be ended after a failure that every rank has found in the same call: what it reads is as it was. */
+static sluice_status require_end(sluice_runtime *rt)
+{
+    static const char call[] = "checkpoint_end";
+    if (!rt || !rt->saving || !rt->failure.status || !rt->failure.alike || rt->mode != SLC_IDLE)
+        return slc_runtime_require_mode(rt, SLC_IDLE, call);
+    slc_comm_call(rt->comm, call, NULL);
+    return sluice_world_check(rt->world);
+}
+
+sluice_status sluice_checkpoint_end(sluice_runtime *rt, bool wait, sluice_save_report *report)
+{
+    sluice_save_report made = {0};
+    sluice_status status = require_end(rt);
+    if (!status && report) status = slc_sized_check("sluice_save_report", NULL, report, sizeof made);
+    if (!status && rt->saving) status = end_save(rt, wait, &made);
+    if (report && rt && (!status || made.step)) slc_sized_write(&made, sizeof made, report);
+    return status;
 }

@@ -4,6 +4,7 @@
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"
 #include "lib/engine/checkpoint/lock.h"
+#include "lib/engine/checkpoint/saving.h"
 #include "lib/engine/making/base_block.h"
 #include "lib/engine/making/device.h"
 #include "lib/engine/making/host_memory.h"
@@ -231,6 +232,7 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     if (!rt) return;
     slc_comm_end_names(rt->comm);
     stop_operations(rt);
+    slc_saving_destroy(rt);
     slc_checkpoint_lock_release(rt);
     slc_pass_fini(&rt->train);
     slc_pass_fini(&rt->evaluate);

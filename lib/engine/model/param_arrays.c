@@ -110,11 +110,13 @@ bool slc_param_kept(const sluice_param *param, uint32_t which, uint64_t *first, 
     return whole ? *count > 0 : slc_param_owned(param, first, count);
 }
 
-sluice_status slc_param_get_owned(const sluice_param *param, uint32_t which, uint64_t first, uint64_t count, float *dst)
+const void *slc_param_owned_at(const sluice_param *param, uint32_t which, uint64_t first, uint64_t count,
+                               sluice_dtype *dtype)
 {
-    slc_part range = slc_part_first_owned(param, first, count);
-    array source = array_of(param, which);
-    return load(param->rt, source, source.sharded ? range.shard_first : range.first, dst, count);
+    const slc_part range = slc_part_first_owned(param, first, count);
+    const array source = array_of(param, which);
+    *dtype = source.dtype;
+    return slc_element(source.data, source.dtype, source.sharded ? range.shard_first : range.first);
 }
 
 sluice_status slc_param_add_owned(const sluice_param *param, uint32_t which, int64_t *bins)

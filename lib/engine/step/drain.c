@@ -17,6 +17,7 @@ sluice_status slc_runtime_drain(sluice_runtime *rt)
 {
     bool pending = slc_pass_pending(&rt->train);
     slc_measure_unlike(rt->measure);
+    slc_writer_wait(&rt->writer, SLC_NONE, rt->comm); /* what comes between steps may write anything */
     sluice_status status = slc_pass_drain(rt, &rt->train);
     if (!status) slc_marks_read(rt);
     if (!status && pending && slc_agrees_late(rt)) {

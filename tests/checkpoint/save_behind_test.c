@@ -1,0 +1,195 @@
+/* A save that lies behind steps holds what the run had when it began, to the bit, and the steps are those of a run that
+ * saves nothing: models, strategies, schedules and plans are drawn, the disk is slower than the steps, and between them
+ * parameters are written, evaluated and moved. A step that fails alike on all ranks loses no save, and a runtime that
+ * goes while it saves leaves the checkpoint before. */
+#include "tests/support/engine_trial.h"
+#include "tests/support/ranks.h"
+#include "tests/support/scale.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <ftw.h>
+#include <math.h>
+#include <sluice/sluice.h>
+#include <sys/syscall.h>
+
+enum { ELEMENTS = 200000, SLOW_US = 100 };
+
+/* Every write of a checkpoint takes a while. */
+ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
+{
+    usleep(SLOW_US);
+    return syscall(SYS_pwrite64, fd, data, bytes, offset);
+}
+
+static void make_folder(char dir[64])
+{
+    snprintf(dir, 64, "/tmp/sluice-behind-XXXXXX");
+    assert_non_null(mkdtemp(dir));
+}
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
+{
+    (void)info, (void)kind, (void)place;
+    return remove(path), 0;
+}
+
+static void remove_all(const char *path)
+{
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- Drawn models ---- */
+
+static void check_saving(trial t)
+{
+    char dir[64];
+    make_folder(dir);
+    t.saves = dir;
+    check_trial(t);
+    remove_all(dir);
+}
+
+static void saves_hold_what_the_run_had(void **state)
+{
+    (void)state;
+    const uint32_t rounds = test_rounds(6);
+    for (uint64_t seed = 1; seed <= rounds; seed++) {
+        trial drawn = random_trial(500 + seed), rows = look_up_trial(600 + seed), plan = random_trial(700 + seed);
+        plan.random = true;
+        check_saving(drawn);
+        check_saving(rows);
+        check_saving(plan);
+    }
+}
+
+static void plans_may_change_meanwhile(void **state)
+{
+    (void)state;
+    trial t = random_trial(31);
+    t.random = true;
+    t.ranks = 2;
+    t.changing_steps = 2 * STEPS_A_PLAN + 2; /* the save begins one step before the second plan */
+    check_saving(t);
+}
+
+/* ---- Ends that are none ---- */
+
+typedef struct {
+    sluice_world *world;
+    sluice_runtime *rt;
+    sluice_layer *layer;
+    sluice_param *param;
+} program;
+
+static int begin(program *p)
+{
+    sluice_config config;
+    sluice_config_init(&config);
+    config.strategy = "fsdp";
+    config.schedule = "one_ahead";
+    const sluice_param_desc w = SLUICE_INIT(sluice_param_desc, .name = "w", .count = ELEMENTS);
+    RANK_CHECK(!sluice_world_create(NULL, &p->world));
+    RANK_CHECK(!sluice_runtime_create(p->world, &config, &p->rt));
+    RANK_CHECK(!sluice_layer_add(p->rt, "layer", &p->layer));
+    RANK_CHECK(!sluice_param_add(p->layer, &w, &p->param));
+    RANK_CHECK(!sluice_runtime_commit(p->rt));
+    return 0;
+}
+
+static int end(program *p)
+{
+    sluice_runtime_destroy(p->rt);
+    sluice_world_destroy(p->world);
+    return 0;
+}
+
+static sluice_status step(program *p, float gradient)
+{
+    const sluice_step_options options = SLUICE_INIT(sluice_step_options, .learning_rate = 0.1);
+    sluice_status status = sluice_step_begin(p->rt, &options);
+    if (!status) status = sluice_forward_begin(p->layer);
+    if (!status) status = sluice_forward_end(p->layer);
+    if (!status) status = sluice_backward_begin(p->layer);
+    float *all = status ? NULL : sluice_param_gradient(p->param);
+    for (uint64_t i = 0; all && i < ELEMENTS; i++) all[i] += gradient;
+    if (!status) status = sluice_backward_end(p->layer);
+    return status ? status : sluice_step_end(p->rt, NULL);
+}
+
+static int fail_a_step(int rank, int size, void *dir)
+{
+    program p = {0};
+    bool found = false;
+    uint64_t latest = 0;
+    sluice_save_report report = SLUICE_INIT(sluice_save_report);
+    (void)rank, (void)size;
+    if (begin(&p)) return 1;
+    RANK_CHECK(!step(&p, 1));
+    RANK_CHECK(!sluice_checkpoint_begin(p.rt, dir, NULL, 0));
+    sluice_status status = step(&p, NAN);
+    RANK_CHECK((status ? status : step(&p, 1)) == SLUICE_ERR_NON_FINITE); /* a step may tell it one step late */
+    RANK_CHECK(!sluice_checkpoint_end(p.rt, true, &report) && report.step == 1 && !report.under_way);
+    RANK_CHECK(!sluice_checkpoint_latest(dir, &found, &latest) && found && latest == 1);
+    RANK_CHECK(sluice_checkpoint_end(p.rt, true, NULL) == SLUICE_ERR_NON_FINITE); /* nothing is under way any more */
+    return end(&p);
+}
+
+static void a_step_that_fails_loses_no_save(void **state)
+{
+    (void)state;
+    char dir[64];
+    make_folder(dir);
+    assert_int_equal(run_ranks(2, fail_a_step, dir, 60), 0);
+    remove_all(dir);
+}
+
+static int go_while_it_saves(int rank, int size, void *dir)
+{
+    program p = {0};
+    (void)rank, (void)size;
+    if (begin(&p)) return 1;
+    RANK_CHECK(!step(&p, 1) && !sluice_checkpoint_save(p.rt, dir, NULL, 0));
+    RANK_CHECK(!step(&p, 1) && !sluice_checkpoint_begin(p.rt, dir, NULL, 0));
+    return end(&p);
+}
+
+static int go_on_from_the_first(int rank, int size, void *dir)
+{
+    program p = {0};
+    bool found = false;
+    uint64_t latest = 0;
+    (void)rank, (void)size;
+    if (begin(&p)) return 1;
+    RANK_CHECK(!sluice_checkpoint_latest(dir, &found, &latest) && found && latest == 1);
+    RANK_CHECK(!sluice_checkpoint_load(p.rt, dir, NULL, NULL) && sluice_runtime_step(p.rt) == 1);
+    RANK_CHECK(!step(&p, 1) && !step(&p, 1) && !sluice_checkpoint_begin(p.rt, dir, NULL, 0));
+    RANK_CHECK(!sluice_checkpoint_end(p.rt, true, NULL));
+    RANK_CHECK(!sluice_checkpoint_latest(dir, &found, &latest) && latest == 3);
+    return end(&p);
+}
+
+static void a_save_that_nobody_ends_is_none(void **state)
+{
+    (void)state;
+    char dir[64];
+    make_folder(dir);
+    assert_int_equal(run_ranks(2, go_while_it_saves, dir, 60), 0);
+    assert_int_equal(run_ranks(2, go_on_from_the_first, dir, 60), 0);
+    remove_all(dir);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(saves_hold_what_the_run_had),
+        cmocka_unit_test(plans_may_change_meanwhile),
+        cmocka_unit_test(a_step_that_fails_loses_no_save),
+        cmocka_unit_test(a_save_that_nobody_ends_is_none),
+    };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
