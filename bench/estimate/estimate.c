@@ -26,7 +26,7 @@ static const slc_training_difference differences[] = {
     {"ranks", .doc = "Ranks of the training (default: those of --machines, else 1)"},
     {"weights", .doc = "Model of the training: a folder with Hugging Face's config.json, that file, or an llm.c "
                        "checkpoint; only its sizes are read"},
-    {"save,save-every,on-save-error,resume,go-on,stop-after,save-weights,overwrite",
+    {"save,save-every,on-save-error,resume,go-on,stop-after,save-weights,overwrite,no-hash",
      .refused = "only sluice train keeps what it trains"},
     {"epochs", .refused = "an estimate runs no steps"},
     {"plan,first-batch,first-batches", .refused = "only sluice train runs plans and batches"},

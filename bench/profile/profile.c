@@ -48,7 +48,7 @@ static const slc_training_difference differences[] = {
     {"epochs", .refused = "a profile is measured in a few steps (--steps)"},
     {"schedule", .refused = "a profile is measured with the serial schedule, where nothing runs beside compute"},
     {"eval-every,eval-batches", .refused = "a profile is measured without evaluation"},
-    {"save,save-every,on-save-error,resume,go-on,stop-after,save-weights,overwrite",
+    {"save,save-every,on-save-error,resume,go-on,stop-after,save-weights,overwrite,no-hash",
      .refused = "only sluice train keeps what it trains"},
     {"plan,plan-out,profile-out,first-batch,first-batches",
      .refused = "only sluice train reads and keeps plans and batches"},

@@ -109,6 +109,7 @@ static const slc_training_difference differences[] = {
     {"save,save-every,on-save-error,resume,go-on,stop-after,save-weights,overwrite",
      .refused = "only sluice train keeps what it trains"},
     {"plan,plan-out,profile-out,first-batch", .refused = "only sluice train reads and keeps plans and batches"},
+    {"no-hash", .refused = "runs are compared by the hash of their weights"},
     {"replan-trials", .fallback = "0"},
     {"log,config,verbose,sample-every,prompt", .refused = "only sluice train has a log and options in a file"},
     {"trace", .refused = "a sweep has many runs; sluice train --trace records one"},

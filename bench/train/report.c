@@ -111,7 +111,7 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
     const sluice_memory_report *memory = &r->memory;
     json_t *run = json_pack(
         "{s:s, s:s, s:I, s:i, s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:b, s:I, s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "s:b, s:I, s:o, s:s, s:s, s:o, s:I, s:I, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "model", o->model, "size", o->size, "parameters", (json_int_t)r->parameters, "world", sluice_world_size(world),
         "strategy", o->strategy, "schedule", o->schedule, "precision", o->precision, "budget_bytes",
         memory->budget_bytes ? json_integer((json_int_t)memory->budget_bytes) : json_null(), "planned_bytes",
@@ -121,10 +121,11 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
         number(r->predicted_step_s), "step_s", number(r->step_s), "step_min_s", number(r->step_min_s), "exposed_s",
         number(r->exposed_s), "tokens_per_s", number(r->tokens_per_s), "losses",
         course_json(&r->course, offsetof(slc_training_point, loss)), "evaluation_loss", number(r->evaluation_loss),
-        "interrupted", r->interrupted, "steps_before", (json_int_t)r->steps_before, "weights_sha256", r->weights_sha256,
-        "transport", sluice_world_transport(world), "path", sluice_world_path(world), "settings",
-        slc_training_settings_json(o), "activation_sum_bytes", (json_int_t)memory->activation_sum_bytes,
-        "activation_packed_bytes", (json_int_t)memory->activation_packed_bytes, "activation_bound_bytes",
+        "interrupted", r->interrupted, "steps_before", (json_int_t)r->steps_before, "weights_sha256",
+        *r->weights_sha256 ? json_string(r->weights_sha256) : json_null(), "transport", sluice_world_transport(world),
+        "path", sluice_world_path(world), "settings", slc_training_settings_json(o), "activation_sum_bytes",
+        (json_int_t)memory->activation_sum_bytes, "activation_packed_bytes",
+        (json_int_t)memory->activation_packed_bytes, "activation_bound_bytes",
         (json_int_t)memory->activation_bound_bytes, "optimizer", o->optimizer, "tied", o->tied, "freeze_step",
         freeze_json(r), "warm_up", phase_json(&r->warm_up), "compressed", phase_json(&r->compressed), "elapsed_s",
         course_json(&r->course, offsetof(slc_training_point, elapsed_s)), "train_s", number(r->train_s), "final_loss",

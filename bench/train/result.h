@@ -110,9 +110,9 @@ typedef struct {
     sluice_model_config model;              /* with what the data decided */
     uint32_t length;                        /* tokens a sequence; 0: images */
     sluice_memory_report memory;
-    uint64_t dp_bytes;    /* the bytes that a budget of 100 % means */
-    char *new_parameters; /* names of those that --weights lacks, with commas between; NULL: none */
-    char weights_sha256[65];
+    uint64_t dp_bytes;                 /* the bytes that a budget of 100 % means */
+    char *new_parameters;              /* names of those that --weights lacks, with commas between; NULL: none */
+    char weights_sha256[65];           /* "": not hashed */
     slc_training_data_counts examples; /* that all ranks took; all 0 for windows and images */
     slc_outcome
         outputs; /* errors of files that this rank could not write (its last save, weights, a trace); the run went on */

@@ -724,7 +724,7 @@ static sluice_status finish_run(training *t)
     if (!status && o->save_weights) status = try_save_weights(t);
     if (!status && o->eval_batches && !result->interrupted)
         status = evaluate(t, &result->evaluation_loss, &result->accuracy);
-    if (!status) status = sluice_runtime_weights_sha256(t->rt, result->weights_sha256);
+    if (!status && !o->no_hash) status = sluice_runtime_weights_sha256(t->rt, result->weights_sha256);
     result->device = sluice_runtime_device(t->rt);
     result->memory = SLUICE_INIT(sluice_memory_report);
     if (!status) status = sluice_runtime_memory(t->rt, &result->memory);

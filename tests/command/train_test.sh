@@ -62,6 +62,9 @@ results() {
     done
     train --steps 4 --json - --eval-every 2
     check 'the same again, on standard output' "$(hash_of "$work/a.json")" "$(hash_of "$work/out")"
+    train --steps 4 --no-hash --json "$work/c.json" --eval-every 2
+    check 'without the hash' 1 "$(grep -c '"weights_sha256": null' "$work/c.json")"
+    check 'nothing else changes' "$(grep '"evaluation_loss"' "$work/a.json")" "$(grep '"evaluation_loss"' "$work/c.json")"
     train --steps 4 --seed 2 --json "$work/b.json"
     check 'another seed, other weights' no "$([ "$(hash_of "$work/a.json")" = "$(hash_of "$work/b.json")" ] || echo no)"
     check 'nothing half done is left' '' "$(find "$work" -name '*.part')"

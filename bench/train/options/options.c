@@ -281,6 +281,8 @@ static const slc_option fixed_rows[] = {
     {"sample-every", "N", OUTPUT, COUNT, FIELD(sample_every), "0", 0,
      "Let a GPT-2 go on with --prompt every N steps, by the weights that it has then; 0: never", 0, MOST},
     {"prompt", "TEXT", OUTPUT, TEXT, FIELD(prompt), NULL, 0, "The text that --sample-every goes on with"},
+    {"no-hash", NULL, OUTPUT, FLAG, FIELD(no_hash), NULL, 0,
+     "End without the hash of all weights, which takes half a second for a gigabyte"},
     {"verbose", NULL, OUTPUT, FLAG, FIELD(verbose), NULL, SLC_OWN,
      "At the end also show the prediction, each kind of memory and the weights' hash; in the line of a step the wait "
      "for communication and the memory"},

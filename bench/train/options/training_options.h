@@ -65,7 +65,7 @@ typedef struct {
     const char *json, *csv, *trace;              /* NULL: none */
     const char *log;                             /* a folder (log/run_log.h); NULL: none */
     const char *config;                          /* a file with options (bench/cli/options/config_file.h); NULL: none */
-    uint64_t verbose, overwrite;                 /* 0 or 1 */
+    uint64_t verbose, overwrite, no_hash;        /* 0 or 1 */
     uint64_t sample_every;                       /* 0: never */
     const char *prompt;                          /* NULL: none */
     const char *plan, *plan_out, *profile_out;   /* files; NULL: none */

@@ -171,7 +171,7 @@ static void print_tables(FILE *file, const slc_training_result *r)
     for (uint32_t i = 0; i < r->memory.category_count; i++)
         fprintf(file, "  %-22s %10.1f MiB\n", r->memory.categories[i].name,
                 (double)r->memory.categories[i].peak_bytes / 0x1p20);
-    fprintf(file, "weights sha256 %s\n", r->weights_sha256);
+    if (*r->weights_sha256) fprintf(file, "weights sha256 %s\n", r->weights_sha256);
 }
 
 void slc_training_print_end(FILE *file, const slc_training_options *o, const slc_training_result *r,

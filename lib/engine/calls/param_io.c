@@ -170,10 +170,18 @@ sluice_status sluice_runtime_step_set(sluice_runtime *rt, uint64_t step)
     return status ? status : slc_phase_follow(rt);
 }
 
-/* Checks that all ranks have read the same weights, because under dp and oss each rank reads its own replica. Between
- * two exchanges of a compressed optimizer replicas may differ. */
-static sluice_status replicas_agree(sluice_runtime *rt, const char *hex)
+/* Does every rank read what the owners have, so that one hash says as much as all of them? */
+static bool all_are_gathered(const sluice_runtime *rt)
 {
+    bool gathered = true;
+    for (uint32_t p = 0; p < rt->model.param_count; p++) gathered &= slc_param_is_gathered(rt->model.params[p], 0);
+    return gathered;
+}
+
+/* Under dp and oss each rank has read its own replica. Between two exchanges of a compressed optimizer they differ. */
+static sluice_status replicas_agree(sluice_runtime *rt, char hex[65], bool gathered)
+{
+    if (gathered) return sluice_world_broadcast(rt->world, hex, 65, 0);
     if (rt->compression.replicas_differ) return SLUICE_OK;
     return sluice_world_same(rt->world, "replica of the weights", slc_fnv(SLC_FNV_START, hex, strlen(hex)));
 }
@@ -189,14 +197,15 @@ sluice_status sluice_runtime_weights_sha256(sluice_runtime *rt, char hex[65])
     slc_sha256 hash;
     slc_sha256_init(&hash);
     sluice_status status = SLUICE_OK;
+    const bool gathered = all_are_gathered(rt), hashes = !gathered || rt->rank == 0;
     for (uint32_t p = 0; !status && p < rt->model.param_count; p++)
         for (uint64_t first = 0; !status && first < rt->model.params[p]->count; first += PIECE) {
             uint64_t left = rt->model.params[p]->count - first, count = left < PIECE ? left : PIECE;
             status = sluice_param_read(rt->model.params[p], first, count, piece);
-            slc_sha256_add(&hash, piece, 4 * count);
+            if (hashes) slc_sha256_add(&hash, piece, 4 * count);
         }
     slc_sha256_finish(&hash, hex);
     free(piece);
-    if (!status) status = replicas_agree(rt, hex);
+    if (!status) status = replicas_agree(rt, hex, gathered);
     return status;
 }

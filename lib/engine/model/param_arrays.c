@@ -86,12 +86,17 @@ static sluice_status read_owners(sluice_param *param, array source, uint64_t fir
     return status ? status : released;
 }
 
+/* The only rank owns everything, where it would be as a whole. */
+bool slc_param_is_gathered(const sluice_param *param, uint32_t which)
+{
+    return param->rt->size > 1 && (array_of(param, which).sharded || param->apart);
+}
+
 sluice_status slc_param_get(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, float *dst)
 {
     const array source = array_of(param, which);
     if (!count) return SLUICE_OK;
-    /* The only rank owns everything, where it would be as a whole. */
-    if (param->rt->size > 1 && (source.sharded || param->apart)) return read_owners(param, source, first, count, dst);
+    if (slc_param_is_gathered(param, which)) return read_owners(param, source, first, count, dst);
     return load(param->rt, source, param->first + first, dst, count);
 }
 

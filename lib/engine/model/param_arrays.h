@@ -13,6 +13,9 @@ bool slc_param_kept(const sluice_param *param, uint32_t which, uint64_t *first, 
 /* The place of a run that slc_param_owned gave in the device's memory, and its type there. */
 const void *slc_param_owned_at(const sluice_param *param, uint32_t which, uint64_t first, uint64_t count,
                                sluice_dtype *dtype);
+/* Does slc_param_get of an array give every rank the same elements, its owners'? Else each rank gets those that it
+ * holds. */
+bool slc_param_is_gathered(const sluice_param *param, uint32_t which);
 /* Reads any elements, the same on every rank. Collective: what only one rank holds is gathered block by block through
  * the staging buffer. */
 sluice_status slc_param_get(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, float *dst);
