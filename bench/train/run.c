@@ -164,8 +164,9 @@ static sluice_status list_new_parameters(training *t)
 static sluice_status first_weights(training *t)
 {
     const slc_training_options *o = t->options;
-    sluice_status status = sluice_model_init(t->model, o->seed);
-    if (!status && o->weights) status = sluice_model_load(t->model, o->weights, true);
+    sluice_status status = o->weights ? sluice_model_load(t->model, o->weights, true) : SLUICE_OK;
+    if (!status && !o->resume)
+        status = o->weights ? sluice_model_init_new(t->model, o->seed) : sluice_model_init(t->model, o->seed);
     if (status == SLUICE_ERR_NON_FINITE) status = SLUICE_ERR_FORMAT; /* the user's file is wrong, not this training */
     return status ? status : list_new_parameters(t);
 }

@@ -165,6 +165,9 @@ SLUICE_API sluice_status sluice_model_load(sluice_model *model, const char *path
 /* Hugging Face's names of the parameters that the last sluice_model_load left as they were, one by one from 0; NULL
  * after the last. Valid until the next load. */
 SLUICE_API const char *sluice_model_new_param(const sluice_model *model, uint32_t index);
+/* Gives these parameters the first values that sluice_model_init gives them: then nothing has to be drawn that a file
+ * overwrites. Local: every rank calls it alike. Errors: as sluice_param_write. */
+SLUICE_API sluice_status sluice_model_init_new(sluice_model *model, uint64_t seed);
 
 /* Collective, between steps; rank 0 writes config.json and model.safetensors (fp32) into the folder, which must exist:
  * transformers' from_pretrained and sluice_model_load read them. Each file takes its place when it is whole. Errors:

@@ -5,6 +5,7 @@
 #include "lib/model/state.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { PIECE = 16384 };
 
@@ -22,18 +23,39 @@ static void draw(const sluice_model_config *c, slc_first_value kind, uint64_t se
     for (uint32_t i = 0; i < count; i++) out[i] *= deviation;
 }
 
-sluice_status sluice_model_init(sluice_model *m, uint64_t seed)
+static sluice_status init_param(sluice_model *m, uint32_t index, const slc_param_info *info, uint64_t seed)
 {
     float piece[PIECE];
-    slc_param_info info;
-    if (!m) return slc_model_lacks("model_init", "model");
-    for (uint32_t index = 0; slc_param_info_at(&m->config, index, &info); index++) {
-        for (uint64_t first = 0; first < info.count; first += PIECE) {
-            uint32_t count = info.count - first < PIECE ? (uint32_t)(info.count - first) : PIECE;
-            draw(&m->config, info.first, seed, index, first, count, piece);
-            sluice_status status = sluice_param_write(sluice_runtime_param(m->rt, index), first, count, piece);
-            if (status) return status;
-        }
+    for (uint64_t first = 0; first < info->count; first += PIECE) {
+        uint32_t count = info->count - first < PIECE ? (uint32_t)(info->count - first) : PIECE;
+        draw(&m->config, info->first, seed, index, first, count, piece);
+        sluice_status status = sluice_param_write(sluice_runtime_param(m->rt, index), first, count, piece);
+        if (status) return status;
     }
     return SLUICE_OK;
+}
+
+sluice_status sluice_model_init(sluice_model *m, uint64_t seed)
+{
+    slc_param_info info;
+    sluice_status status = m ? SLUICE_OK : slc_model_lacks("model_init", "model");
+    for (uint32_t index = 0; !status && slc_param_info_at(&m->config, index, &info); index++)
+        status = init_param(m, index, &info, seed);
+    return status;
+}
+
+static bool is_new(const sluice_model *m, const slc_param_info *info)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < m->new_count; i++) found |= !strcmp(m->new_params[i], info->full_name);
+    return found;
+}
+
+sluice_status sluice_model_init_new(sluice_model *m, uint64_t seed)
+{
+    slc_param_info info;
+    sluice_status status = m ? SLUICE_OK : slc_model_lacks("model_init_new", "model");
+    for (uint32_t index = 0; !status && m->new_count && slc_param_info_at(&m->config, index, &info); index++)
+        if (is_new(m, &info)) status = init_param(m, index, &info, seed);
+    return status;
 }

@@ -292,6 +292,7 @@ CALL(get_config, answer(sluice_model_get_config(GIVE(1, p->model)) != NULL))
 CALL(model_init, sluice_model_init(GIVE(1, p->model), 1))
 CALL(config_read, sluice_model_config_read(GIVE(1, weights), GIVE(2, &model_config)))
 CALL(model_load, sluice_model_load(GIVE(1, p->model), GIVE(2, weights), false))
+CALL(model_init_new, sluice_model_init_new(GIVE(1, p->model), 1))
 CALL(model_new_param, answer(sluice_model_new_param(GIVE(1, p->model), 0) != NULL))
 CALL(model_save, sluice_model_save(GIVE(1, p->model), GIVE(2, saves)))
 CALL(model_forward, sluice_model_forward(GIVE(1, p->model), GIVE(2, &batch)))
@@ -458,6 +459,7 @@ static const row table[] = {
     {MODEL, "sluice_model_get_config", get_config, "N", "kkkk   kk kkk"},
     {MODEL, "sluice_model_init", model_init, "A", "OkOO   OO FFP"},
     {MODEL, "sluice_model_load", model_load, "AA", "OkOO   OO FFP"},
+    {MODEL, "sluice_model_init_new", model_init_new, "A", "kkkk   kk kkk"}, /* no parameter is new */
     {MODEL, "sluice_model_new_param", model_new_param, "N", "NNNN   NN NNN"},
     {MODEL, "sluice_model_save", model_save, "AA", "OkOO   OO FFP"},
     {MODEL, "sluice_model_forward", model_forward, "AA", "OO-O   O- FFP"},

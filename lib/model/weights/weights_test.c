@@ -195,6 +195,20 @@ static void has_the_bits(const variant *v, const test_model *t)
     slc_tensors_close(golden);
 }
 
+/* The model was drawn before it was loaded. What the file lacks may be drawn afterwards just as well. */
+static void draws_what_is_new(const test_model *t)
+{
+    const float other = 0.75f;
+    char before[65], after[65];
+    slc_param_info info;
+    must(sluice_runtime_weights_sha256(t->rt, before));
+    for (uint32_t i = 0; slc_param_info_at(sluice_model_get_config(t->model), i, &info); i++)
+        if (is_new(t->model, info.full_name)) must(sluice_param_write(sluice_runtime_param(t->rt, i), 0, 1, &other));
+    must(sluice_model_init_new(t->model, 7));
+    must(sluice_runtime_weights_sha256(t->rt, after));
+    assert_string_equal(before, after);
+}
+
 /* `fresh`: the names of all new parameters, each before a space. */
 static void takes_all_but(const variant *v, uint32_t classes, bool new_head, const char *fresh)
 {
@@ -207,6 +221,7 @@ static void takes_all_but(const variant *v, uint32_t classes, bool new_head, con
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s ", name);
     if (strcmp(names, fresh)) fail_msg("%s, %u classes: new are %s, not %s", v->folder, classes, names, fresh);
     has_the_bits(v, &t);
+    draws_what_is_new(&t);
     test_model_destroy(&t);
 }
 
