@@ -173,6 +173,23 @@ static void lack_of_memory_is_an_error(void **state)
     slc_segment_destroy(&segment);
 }
 
+/* Enough for a thread of its own for each part, and not a multiple of it. */
+static void many_pages_become_present_together(void **state)
+{
+    (void)state;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (68u << 20) + 3 * page;
+    slc_segment segment;
+    assert_int_equal(slc_segment_create(device, bytes, &segment), SLUICE_OK);
+    ((unsigned char *)segment.base)[bytes / 2] = 7;
+    assert_int_equal(slc_segment_populate_range(&segment, 5, bytes - 5 - page), SLUICE_OK);
+    assert_int_equal(present_pages(&segment), bytes / page - 1);
+    assert_int_equal(((unsigned char *)segment.base)[bytes / 2], 7);
+    madvise_error = ENOMEM;
+    assert_int_equal(slc_segment_populate(&segment), SLUICE_ERR_MEMORY);
+    madvise_error = 0;
+    slc_segment_destroy(&segment);
+}
+
 static void a_kept_segment_stays_mapped(void **state)
 {
     (void)state;
@@ -229,6 +246,7 @@ int main(void)
         cmocka_unit_test(streams_copy_in_order),
         cmocka_unit_test(dtypes_have_sizes_and_names),
         cmocka_unit_test(lack_of_memory_is_an_error),
+        cmocka_unit_test(many_pages_become_present_together),
         cmocka_unit_test(a_kept_segment_stays_mapped),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-enum { HUGE_PAGE_BYTES = 2 << 20 };
+enum { HUGE_PAGE_BYTES = 2 << 20, POPULATED_BYTES = 32 << 20, POPULATING_THREADS = 8 };
 
 static sluice_status host_open(void **state)
 {
@@ -137,19 +138,68 @@ __attribute__((no_sanitize("address", "thread"))) static void touch_pages(const 
 
 /* Makes the pages of a range present. They are touched only if the kernel is too old for madvise to populate them:
  * touching a page for which there is no memory ends the process, and gives no error. */
+static int populate(unsigned char *base, size_t bytes)
+{
+    int failed;
+    do failed = madvise(base, bytes, MADV_POPULATE_WRITE) ? errno : 0;
+    while (failed == EINTR || failed == EAGAIN);
+    if (failed != EINVAL && failed != ENOSYS) return failed;
+    touch_pages(base, bytes);
+    return 0;
+}
+
+/* A part of a segment, which a thread of its own makes present. */
+typedef struct {
+    unsigned char *base;
+    size_t bytes;
+    int failed;
+    pthread_t thread;
+    bool started;
+} populating;
+
+static void *populate_part(void *argument)
+{
+    populating *part = argument;
+    part->failed = populate(part->base, part->bytes);
+    return NULL;
+}
+
+/* As many as there are cores for this process, and no more than have something to do. */
+static size_t populating_threads(size_t bytes)
+{
+    cpu_set_t set;
+    size_t cores = sched_getaffinity(0, sizeof set, &set) ? 1 : (size_t)CPU_COUNT(&set), most = bytes / POPULATED_BYTES;
+    if (cores > POPULATING_THREADS) cores = POPULATING_THREADS;
+    return most < cores ? most : cores;
+}
+
+/* The kernel clears each page, which one core does no faster than it can write. */
+static int populate_together(unsigned char *base, size_t bytes)
+{
+    populating parts[POPULATING_THREADS];
+    const size_t threads = populating_threads(bytes);
+    if (threads < 2) return populate(base, bytes);
+    const size_t each = whole_pages(bytes / threads);
+    int failed = 0;
+    for (size_t i = 0; i < threads; i++) {
+        const size_t begin = i * each, left = bytes - begin;
+        parts[i] = (populating){.base = base + begin, .bytes = i + 1 < threads ? each : left};
+        if (i + 1 < threads) parts[i].started = !pthread_create(&parts[i].thread, NULL, populate_part, &parts[i]);
+        if (!parts[i].started) populate_part(&parts[i]);
+    }
+    for (size_t i = 0; i < threads; i++) {
+        if (parts[i].started) pthread_join(parts[i].thread, NULL);
+        if (!failed) failed = parts[i].failed;
+    }
+    return failed;
+}
+
 static sluice_status host_segment_populate(slc_segment *segment, size_t offset, size_t bytes)
 {
-    size_t begin = offset / page_bytes() * page_bytes();
-    unsigned char *base = (unsigned char *)segment->base + begin;
-    size_t length = offset + bytes - begin;
-    int failed;
-    do failed = madvise(base, length, MADV_POPULATE_WRITE) ? errno : 0;
-    while (failed == EINTR || failed == EAGAIN);
-    if (failed == EINVAL || failed == ENOSYS)
-        touch_pages(base, length);
-    else if (failed)
-        return slc_error(SLUICE_ERR_MEMORY, "no memory for %zu bytes of a segment: %s", length, strerror(failed));
-    return SLUICE_OK;
+    const size_t begin = offset / page_bytes() * page_bytes(), length = offset + bytes - begin;
+    const int failed = populate_together((unsigned char *)segment->base + begin, length);
+    if (!failed) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_MEMORY, "no memory for %zu bytes of a segment: %s", length, strerror(failed));
 }
 
 static void host_segment_discard(slc_segment *segment, size_t offset, size_t bytes)
