@@ -6,6 +6,7 @@
 #include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
 #include "lib/data/text_parts.h"
+#include "lib/data/token_cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -220,6 +221,30 @@ sluice_status slc_text_of_records(const slc_records *records, const slc_text_enc
     return SLUICE_OK;
 }
 
+/* The file takes the cache's descriptor over. */
+static sluice_status encode_into_cache(encoder *e, slc_token_cache *cache)
+{
+    e->text->encoded =
+        (slc_file){.path = strdup(cache->draft), .fd = cache->fd, .bytes = slc_token_cache_head_bytes(e->text->count)};
+    sluice_status status = e->text->encoded.path ? encode_files(e) : slc_error(SLUICE_ERR_MEMORY, "tokens of the text");
+    if (!status) slc_token_cache_keep(cache, e->text);
+    return status;
+}
+
+/* A folder without room is no reason to fail. */
+static sluice_status make_tokens(encoder *e, slc_token_cache *cache)
+{
+    if (cache->fd >= 0) {
+        sluice_status status = encode_into_cache(e, cache);
+        slc_token_cache_end(cache);
+        if (status != SLUICE_ERR_IO) return status;
+        slc_file_close(&e->text->encoded);
+        e->done = e->list.count = 0;
+    }
+    sluice_status status = open_tokens(&e->text->encoded);
+    return status ? status : encode_files(e);
+}
+
 sluice_status slc_text_encode(slc_text *text, const slc_text_encoding *how)
 {
     if (!slc_text_is_bytes(text)) return slc_error(SLUICE_ERR_ORDER, "a text is encoded once, and only from bytes");
@@ -228,8 +253,11 @@ sluice_status slc_text_encode(slc_text *text, const slc_text_encoding *how)
     for (size_t i = 0; i < text->count; i++) e.bytes += text->files[i].file.bytes;
     text->vocabulary = slc_tokenizer_vocabulary(how->tokenizer);
     e.width = text->vocabulary > NARROW ? 4 : 2;
-    sluice_status status = open_tokens(&text->encoded);
-    if (!status) status = encode_files(&e);
+    slc_token_cache cache;
+    bool found;
+    sluice_status status = slc_token_cache_look(text, how, e.width, &cache, &found);
+    if (!status && !found) status = make_tokens(&e, &cache);
+    slc_token_cache_end(&cache);
     text->encoding = slc_fnv(SLC_FNV_START, identity, sizeof identity) | 1; /* never 0 */
     free(e.list.tokens);
     free(e.piece);

@@ -32,6 +32,13 @@ const char *slc_text_passed_over(const slc_text *text);
 
 bool slc_text_is_bytes(const slc_text *text); /* the files hold text, and nobody has encoded it */
 
+/* A folder in which tokens of texts are kept between runs, and shared by processes of a host. */
+typedef struct {
+    const char *folder;   /* made where it is not there */
+    uint64_t limit_bytes; /* files that were used longest ago go where all of them have more */
+    uint64_t least_bytes; /* a text with fewer is not kept */
+} slc_text_cache;
+
 typedef struct {
     const slc_tokenizer *tokenizer; /* used during the call only */
     int32_t between;                /* the token between one file and the next; -1: none */
@@ -39,12 +46,15 @@ typedef struct {
      * encoding and is returned. NULL: none. */
     sluice_status (*progress)(uint64_t done, uint64_t bytes, void *context);
     void *context;
-    size_t piece_bytes; /* of text in memory at a time; 0: 1 MiB. The tokens do not depend on it */
+    size_t piece_bytes;          /* of text in memory at a time; 0: 1 MiB. The tokens do not depend on it */
+    const slc_text_cache *cache; /* used during the call only; NULL: none */
 } slc_text_encoding;
 
 /* Makes the tokens of a text of bytes, each file's as encode(text, add_special_tokens=False) gives them, file by file.
- * They lie in a file without a name in the folder TMPDIR (/var/tmp if it is not set), with 2 bytes a token (4 if
- * the vocabulary has more than 65536), and not in memory. Before any reading, once. After an error the text can only be
+ * They lie in a file without a name in the folder TMPDIR (/var/tmp where it is not set), with 2 bytes a token (4 where
+ * the vocabulary has more than 65536), and not in memory. With a cache they are taken from there, or made once: while
+ * another process makes them this one waits, and calls `progress` with nothing done; where the cache fails it is as if
+ * there were none. Before any reading, once. After an error the text can only be
  * closed. Errors: PATH (TMPDIR), IO (also no room for the tokens), MEMORY, ORDER (no bytes), what `progress` returned.
  */
 sluice_status slc_text_encode(slc_text *text, const slc_text_encoding *how);

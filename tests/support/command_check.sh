@@ -10,6 +10,7 @@ sluice=$1
 lab=${sluice%/*}/sluice-lab
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+export XDG_CACHE_HOME=$work/.cache # tokens of long texts are kept there
 failed=0
 
 # A python3 that is a script, as pyenv's, looks for its interpreter at every start, which takes longer than most of what

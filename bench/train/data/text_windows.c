@@ -10,6 +10,8 @@
 #include "lib/data/tokenizer_files/tokenizer_files.h"
 #include "lib/weights/family.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -226,7 +228,20 @@ typedef struct {
     const slc_training_data_watch *watch;
     slc_tokenizer *tokenizer; /* NULL: none is needed, or not yet */
     sluice_model_config *model;
+    slc_text_cache cache; /* folder "": there is none */
+    char folder[PATH_MAX];
 } reading;
+
+/* Tokens of a text that takes no time are not kept. */
+static void find_cache(reading *r)
+{
+    enum { LEAST_BYTES = 1 << 20 };
+    const char *caches = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    const bool named = caches && *caches == '/';
+    if (!r->options->token_cache || (!named && (!home || *home != '/'))) return;
+    snprintf(r->folder, sizeof r->folder, "%s%s/sluice/tokens", named ? caches : home, named ? "" : "/.cache");
+    r->cache = (slc_text_cache){r->folder, r->options->token_cache, LEAST_BYTES};
+}
 
 static slc_text_encoding encoding_of(const reading *r, const text_data *d)
 {
@@ -234,6 +249,7 @@ static slc_text_encoding encoding_of(const reading *r, const text_data *d)
     const slc_special_tokens *special = &d->words.special;
     slc_text_encoding how = {.tokenizer = r->tokenizer, .between = frames ? special->last : special->end};
     if (!r->tokenizer) how.between = '\n'; /* of records; files of bytes are not encoded */
+    if (*r->folder) how.cache = &r->cache;
     if (r->watch) {
         how.progress = r->watch->tokenised;
         how.context = r->watch->context;
@@ -430,6 +446,7 @@ sluice_status slc_training_text_open(const slc_training_options *o, const slc_tr
                                      sluice_model_config *model, slc_training_data *base)
 {
     reading r = {.options = o, .watch = watch, .model = model};
+    find_cache(&r);
     sluice_status status = open_text(&r, (text_data *)base);
     slc_tokenizer_close(r.tokenizer);
     return status;

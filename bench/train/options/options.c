@@ -118,6 +118,8 @@ static const slc_option fixed_rows[] = {
      "Read text with this tokenizer.json, or that of this folder; none: that of --weights, or each byte a token. A "
      "model "
      "with first values gets its vocabulary"},
+    {"token-cache", "SIZE", MODEL, SLC_OPTION_SIZE, FIELD(token_cache), "4GiB", SLC_OWN,
+     "Keep the tokens of texts of 1 MiB and more in the user's cache folder, up to so many bytes; 0: keep none"},
     {"precision", "NAME", TRAINING, TEXT, FIELD(precision), "fp32", SLC_SAVED | SLC_MEASURED | ENUMERATOR,
      "Type of values, gradients and activations: fp32, or bf16 with an fp32 master copy", .choices = "fp32,bf16",
      .later = "fp16", CONFIG(precision)},

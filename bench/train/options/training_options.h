@@ -22,6 +22,7 @@ typedef struct {
     const char *weights;                     /* NULL: first values */
     const char *save_weights;                /* NULL: nowhere */
     const char *tokenizer;                   /* NULL: that of the weights, if they have one */
+    uint64_t token_cache;                    /* bytes; 0: there is none */
     const char *first_batch;                 /* NULL: not written */
     sluice_model_config shape;               /* of the checkpoint that is gone on from; struct_size 0: none */
     const char *data[SLC_TRAINING_DATA_MAX]; /* paths */
