@@ -78,7 +78,13 @@ class Chain:
 
     def end(self, job, how, ranks):
         if how == "a rank is killed" and ranks > 1:
-            those = [pid for pid, is_rank in processes_of(self.folder).items() if is_rank]
+            those = []
+
+            def started():
+                those[:] = [pid for pid, is_rank in processes_of(self.folder).items() if is_rank]
+                return those or job.poll() is not None
+
+            wait_until(started, "the start of a rank")
             if those:
                 os.kill(self.draw.choice(those), signal.SIGKILL)
         elif how == "the launcher is killed":
