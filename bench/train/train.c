@@ -12,6 +12,7 @@
 #include "bench/train/checkpoint/checkpoint.h"
 #include "bench/train/checkpoint/go_on.h"
 #include "bench/train/cores.h"
+#include "bench/train/data/tokenising.h"
 #include "bench/train/deadline.h"
 #include "bench/train/words/doubts.h"
 #include "bench/train/words/ending.h"
@@ -300,14 +301,48 @@ static int start_ranks(uint64_t ranks, char *const *args)
     return slc_launch_self((int)ranks, "train", args, NULL, &exit_code) ? slc_fail(command) : exit_code;
 }
 
-/* Looks at the first lines of the data before ranks start, so that mistakes there are told once. */
-static sluice_status look_at_data(const slc_training_options *options)
+/* The progress of looking through the data before there are ranks. Signals to stop wait meanwhile, so that no half
+ * index stays beside the data. */
+typedef struct {
+    sigset_t stops;
+    slc_training_tokenising shown;
+} looking;
+
+static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
+enum { STOP_SIGNALS = sizeof stop_signals / sizeof *stop_signals };
+
+static sluice_status show_looking(uint64_t done, uint64_t bytes, void *context)
 {
+    looking *l = context;
+    sigset_t pending;
+    sigpending(&pending);
+    for (size_t i = 0; i < STOP_SIGNALS; i++)
+        if (sigismember(&l->stops, stop_signals[i]) && sigismember(&pending, stop_signals[i]))
+            return slc_error(SLUICE_ERR_INTERRUPTED, "stopped while records were looked for");
+    slc_training_indexing_show(&l->shown, done, bytes);
+    return SLUICE_OK;
+}
+
+/* Mistakes in the data are told once, before ranks start. A rank that is alone finds what is behind the first lines
+ * when it opens them. */
+static sluice_status look_at_data(const slc_training_options *o)
+{
+    looking l = {0};
+    const slc_training_data_watch watch = {.context = &l, .indexed = show_looking, .ranks = o->ranks};
     sluice_model_config model = SLUICE_INIT(sluice_model_config);
-    slc_data_type type;
+    sigset_t before;
     uint32_t length;
-    sluice_status status = slc_training_model(options, &model, &length);
-    return status || model.image_size ? status : slc_training_data_look(options, &type);
+    slc_data_type type;
+    sluice_status status = slc_training_model(o, &model, &length);
+    if (status || model.image_size) return status;
+    if (!o->ranks) return slc_training_data_look(o, &type);
+    sigemptyset(&l.stops);
+    for (size_t i = 0; i < STOP_SIGNALS; i++)
+        if (!slc_signal_is_ignored(stop_signals[i])) sigaddset(&l.stops, stop_signals[i]);
+    pthread_sigmask(SIG_BLOCK, &l.stops, &before);
+    status = slc_training_data_check(o, &model, length, &watch);
+    pthread_sigmask(SIG_SETMASK, &before, NULL); /* a signal that came ends the process here */
+    return status;
 }
 
 static int run_train(int argc, char **argv)

@@ -85,6 +85,18 @@ DATA_MISTAKES = [
     ("S train --data text --eval-data reviews.jsonl", 2, ["--eval-data", "both of one kind"]),
     ("S train --data reviews.jsonl --eval-data strange.jsonl --head classes " + BERT, 2,
      ["strange.jsonl", '"strange"', "none of the 2 classes"]),
+    # Records that no step would have come to, told before ranks start
+    ("S train -n 2 --data late.jsonl " + GPT2, 2,
+     ["late.jsonl, line 38", '"text" is a number; it must be a text', "mend this record or remove it"], {"early": True}),
+    ("S train -n 2 --data late.jsonl --sequences documents " + GPT2, 2, ["late.jsonl, line 38"], {"early": True}),
+    ("S train -n 2 --data reviews.jsonl --eval-data late.jsonl --head classes " + BERT, 2,
+     ["--eval-data", "late.jsonl, line 38"], {"early": True}),
+    ("S train -n 2 --data halves.jsonl --head classes " + BERT, 2, ["halves.jsonl, line 2"], {"early": True}),
+    ("S train -n 2 --data blank.jsonl --sequences documents " + GPT2, 2, ["blank.jsonl, line 31", "empty text; remove it"],
+     {"early": True}),
+    ("S train -n 2 --data same.jsonl --head classes " + BERT, 2, ["nothing to tell apart"], {"early": True}),
+    ("S train -n 2 --data late_chat.jsonl --chat-template chatml " + GPT2, 2,
+     ["late_chat.jsonl, line 13", "the assistant says nothing"], {"early": True}),
     # Conversations
     ("S train --data chat.jsonl " + GPT2, 2, ["conversations", "--chat-template", "chatml"]),
     ("S train --data chat.jsonl --chat-template jinja " + GPT2, 2, ['"jinja"', "chatml, zephyr, llama-2, plain"]),
@@ -133,6 +145,9 @@ def prepare_data(write):
     write("halves.jsonl", lines([{"text": "a", "label": 1}, {"text": "b", "label": 0.5}] * 9))
     write("wide.csv", "text,label\na,1\nb,2\nc, d,1\n" + "e,2\n" * 9)
     write("cafe.jsonl", lines(reviews[:2]).encode() + b'{"text": "caf\xe9", "label": "good"}\n' + lines(reviews[2:]).encode())
+    write("late.jsonl", lines(reviews[:37] + [{"text": 5, "label": "good"}] + reviews[37:]))
+    write("blank.jsonl", lines(reviews[:30] + [{"text": "", "label": "good"}] + reviews[30:]))
+    write("late_chat.jsonl", lines(talk + [{"messages": [{"role": "user", "content": "a"}]}]))
     write("strange.jsonl", lines([{"text": "a", "label": "strange"}] * 3))
     write("chat.jsonl", lines(talk))
     write("silent.jsonl", lines([{"messages": [{"role": "user", "content": "a"}]}] * 12))

@@ -356,6 +356,8 @@ def faults(done, code, words, more, before):
         yield f"{len(messages)} messages"
     if len(launcher) > 1:
         yield f"{len(launcher)} lines of the launcher"
+    if more.get("early") and launcher:
+        yield "ranks had started"
     for word in words:
         if word not in text:
             yield f'the message lacks "{word}"'

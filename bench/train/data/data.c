@@ -120,6 +120,20 @@ static sluice_status open_created(const slc_training_options *o, sluice_model_co
                              : slc_training_text_open(o, watch, model, data);
 }
 
+sluice_status slc_training_data_check(const slc_training_options *o, const sluice_model_config *model, uint32_t length,
+                                      const slc_training_data_watch *watch)
+{
+    sluice_model_config changed = *model;
+    slc_training_data *data = NULL;
+    if (slc_family_of(model->family)->sees) return SLUICE_OK;
+    sluice_status status = create_data(o, watch, false, model, &data);
+    if (status) return status;
+    begin_data(o, model, length, data);
+    if (data->is_examples) status = open_created(o, &changed, watch, data);
+    slc_training_data_close(data);
+    return status;
+}
+
 static sluice_status open_data(const slc_training_options *o, sluice_model_config *model, uint32_t length,
                                uint32_t stride, const slc_training_data_watch *watch, slc_training_data **out)
 {

@@ -24,9 +24,14 @@ typedef struct slc_training_data slc_training_data;
 
 /* --data-type. */
 slc_data_type slc_training_data_type(const slc_training_options *options);
-/* Says what --data is, by the first lines of its files: before ranks start, so that mistakes are told once. *out is
- * TEXT without --data. Errors: those of slc_dataset_type; ARGUMENT (--fields; --eval-data of another kind). */
+/* Says what --data is, by the first lines of its files. *out is TEXT without --data. Errors: those of slc_dataset_type;
+ * ARGUMENT (--fields; --eval-data of another kind). */
 sluice_status slc_training_data_look(const slc_training_options *options, slc_data_type *out);
+
+/* Finds what is wrong with the data, of one process for all ranks: of records every one, with labels, fields and
+ * conversations; of text the first lines. Large files leave an index for the ranks. Errors: those of opening. */
+sluice_status slc_training_data_check(const slc_training_options *options, const sluice_model_config *model,
+                                      uint32_t length, const slc_training_data_watch *watch);
 
 /* Opens the data that the options name, and sets the fields of the model that the data decides: classes of labelled
  * data; the vocabulary of a model with first values, if there is a tokenizer. `watch` may be NULL. The caller closes

@@ -389,7 +389,6 @@ static sluice_status begin_text(text_data *d, const sluice_model_config *model)
 {
     size_t count = (size_t)d->base.batch * d->base.length;
     bool classes = model->head == SLUICE_HEAD_CLASSES, masks = slc_family_of(model->family)->masks;
-    d->base.close = close_text;
     d->base.content = hash_text;
     d->base.take = classes ? take_labelled : masks ? take_masked_tokens : take_next_tokens;
     d->base.passes = passes_of_text;
@@ -436,6 +435,7 @@ slc_training_data *slc_training_text_create(slc_data_type type, slc_records *rec
 {
     text_data *d = calloc(1, sizeof *d);
     if (!d) return NULL;
+    d->base.close = close_text;
     d->type = type;
     d->records = records;
     d->evaluation_records = evaluation;

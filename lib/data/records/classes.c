@@ -1,41 +1,12 @@
-/* Labels are kept sorted while they are found, since there are few of them. record_files_test.c covers this file. */
+/* record_files_test.c covers this file. */
 #include "lib/data/records/classes.h"
 
-#include "lib/base/array.h"
-#include "lib/base/bisect.h"
 #include "lib/base/status.h"
+#include "lib/data/records/records_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { PROGRESS_EVERY = 4096 };
-
-static int compare_span(const char *name, slc_span label)
-{
-    const size_t length = strlen(name), least = length < label.bytes ? length : label.bytes;
-    const int order = memcmp(name, label.text, least);
-    return order ? order : length < label.bytes ? -1 : length > label.bytes;
-}
-
-static sluice_status add_label(slc_classes *c, slc_span label)
-{
-    SLC_BISECT(uint32_t, at, 0, c->count, compare_span(c->names[at], label) < 0);
-    if (at < c->count && !compare_span(c->names[at], label)) return SLUICE_OK;
-    if (c->count == SLC_CLASSES_MAX)
-        return slc_error(SLUICE_ERR_ARGUMENT,
-                         "more than %d different labels; a class is one of a few, so name another field as the label",
-                         SLC_CLASSES_MAX);
-    char *name = strndup(label.text, label.bytes);
-    if (!name || !SLC_ROOM_FOR_ONE(c->names, c->count)) {
-        free(name);
-        return slc_error(SLUICE_ERR_MEMORY, "names of classes");
-    }
-    memmove(c->names + at + 1, c->names + at, (c->count - at) * sizeof *c->names);
-    c->names[at] = name;
-    c->count++;
-    return SLUICE_OK;
-}
 
 static bool is_number(const char *name, long long *out)
 {
@@ -66,21 +37,22 @@ static void order_numbers(slc_classes *c)
     }
 }
 
-sluice_status slc_classes_find(const slc_records *records,
-                               sluice_status (*progress)(uint64_t done, uint64_t all, void *context), void *context,
-                               slc_classes *out)
+sluice_status slc_classes_find(const slc_records *records, slc_classes *out)
 {
-    slc_records_item record = {0};
-    const uint64_t count = slc_records_count(records), bytes = slc_records_bytes(records);
+    slc_labels all = {0};
     sluice_status status = SLUICE_OK;
-    *out = (slc_classes){0};
-    for (uint64_t i = 0; !status && i < count; i++) {
-        status = slc_records_read(records, i, &record);
-        if (!status) status = add_label(out, record.label);
-        if (!status && progress && i % PROGRESS_EVERY == 0)
-            status = progress((uint64_t)((double)bytes * (double)i / (double)count), bytes, context);
+    for (size_t i = 0; !status && i < records->count; i++) {
+        const slc_labels *part = &records->files[i].index.labels;
+        all.many = all.many || part->many;
+        for (uint32_t k = 0; !status && k < part->count; k++)
+            status = slc_labels_add(&all, (slc_span){part->names[k], strlen(part->names[k])});
     }
-    slc_records_item_free(&record);
+    if (!status && all.many)
+        status = slc_error(SLUICE_ERR_ARGUMENT,
+                           "more than %d different labels, or %d MiB of them; a class is one of a few, so name another "
+                           "field as the label",
+                           SLC_LABELS_MAX, SLC_LABELS_BYTES_MAX >> 20);
+    *out = (slc_classes){.names = all.names, .count = all.count};
     if (!status) order_numbers(out);
     if (status) slc_classes_free(out);
     return status;
@@ -106,6 +78,6 @@ void slc_classes_free(slc_classes *c)
 int32_t slc_classes_number(const slc_classes *c, slc_span label)
 {
     for (uint32_t i = 0; i < c->count; i++)
-        if (!compare_span(c->names[i], label)) return (int32_t)i;
+        if (!slc_label_compare(c->names[i], label)) return (int32_t)i;
     return -1;
 }

@@ -9,14 +9,9 @@ typedef struct {
     bool numbers; /* the labels are 0, 1, ..., count - 1, and have no other names */
 } slc_classes;
 
-enum { SLC_CLASSES_MAX = 65536 };
-
-/* Finds all labels, which takes as long as reading every record once. Whole numbers are in their order, words in the
- * order of their bytes. `progress` as that of slc_records_how. Errors: ARGUMENT (more classes than
- * SLC_CLASSES_MAX), those of reading. */
-sluice_status slc_classes_find(const slc_records *records,
-                               sluice_status (*progress)(uint64_t done, uint64_t all, void *context), void *context,
-                               slc_classes *out);
+/* Takes all labels of a set that has them. Whole numbers are in their order, words in the order of their bytes. Errors:
+ * ARGUMENT (too many for classes), MEMORY. */
+sluice_status slc_classes_find(const slc_records *records, slc_classes *out);
 /* Takes these names, in this order. Error: MEMORY. */
 sluice_status slc_classes_take(const char *const *names, uint32_t count, slc_classes *out);
 void slc_classes_free(slc_classes *classes); /* a zeroed one is allowed */

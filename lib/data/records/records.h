@@ -7,9 +7,10 @@
  * A record has fields by their names: "text", "text_pair", "label" and "messages", or what the user calls these. The
  * first record of a set says which of them all records have.
  *
- * The places where the records of a file begin are found once, before the first is read, and kept as numbers: in memory
- * for a small file, else in a file of its own beside the data, from which later runs take it. So a set takes the memory
- * of the record that is read, whatever its size. A set is read by one thread. */
+ * A set is looked through once when it is opened. That checks every record, finds the labels, and keeps the places
+ * where records begin as numbers: in memory for a small file, else in a file of its own beside the data, from which
+ * later runs take all of it. So a set takes the memory of the record that is read, whatever its size, and what can be
+ * wrong with a record by itself is told at once. A set is read by one thread. */
 #pragma once
 
 #include "lib/base/file/file.h"
@@ -66,8 +67,9 @@ typedef struct {
 } slc_records_how;
 
 /* A path is a regular file, or a folder, whose regular files are taken in the order of their names. The caller closes.
- * Errors: PATH, IO, ARGUMENT (empty files, a folder without files, no records), FORMAT (a first record that cannot be
- * read, or lacks what slc_records_form_of asks for), MEMORY, what `progress` returned. */
+ * Errors: PATH, IO, ARGUMENT (empty files, a folder without files, no records), FORMAT (a record that cannot be read,
+ * as slc_records_read says; a first one that lacks what slc_records_form_of asks for), MEMORY, what `progress`
+ * returned. */
 sluice_status slc_records_open(const char *const *paths, size_t count, const slc_records_how *how, slc_records **out);
 void slc_records_close(slc_records *records); /* NULL is allowed */
 
@@ -77,6 +79,16 @@ uint64_t slc_records_bytes(const slc_records *records); /* of all files */
 /* The first file's path. Valid as long as the set. */
 const char *slc_records_path(const slc_records *records);
 bool slc_records_have(const slc_records *records, slc_field field);
+/* Oddities of records are no mistakes, and yet some models have no use for such a record. */
+typedef enum {
+    SLC_RECORDS_EMPTY,  /* none of its texts has a byte */
+    SLC_RECORDS_MUTE,   /* a conversation with a role that is none of system, user and assistant, or without the last */
+    SLC_RECORDS_UNEVEN, /* a conversation that is not user and assistant by turns, after at most one of the system */
+    SLC_RECORDS_ODDITIES,
+} slc_records_oddity;
+
+/* Returns the number of the first record of this kind; UINT64_MAX: there is none. */
+uint64_t slc_records_first(const slc_records *records, slc_records_oddity oddity);
 /* The name that the user gives the field. Valid as long as the set. */
 const char *slc_records_name(const slc_records *records, slc_field field);
 /* A line on an index that could not be kept; NULL: none. Valid as long as the set. */
@@ -118,7 +130,8 @@ typedef struct {
     json_t *object;
 } slc_records_item;
 
-/* Reads record `index`, below the number of records. Errors: IO; FORMAT (no such record: it is no JSON, lacks a field
- * that the first record has, or has one of another type; it names the file and the line), MEMORY. */
+/* Reads record `index`, below the number of records. Errors: IO; FORMAT (the file is no longer what it was), MEMORY. A
+ * record that is wrong is no JSON, lacks a field that the first record has, has one of another type, or other columns
+ * than the first row; the message names the file and the line, and says what to do. */
 sluice_status slc_records_read(const slc_records *records, uint64_t index, slc_records_item *record);
 void slc_records_item_free(slc_records_item *record);

@@ -320,6 +320,17 @@ static sluice_status check_fields(const example_data *d, const slc_records *reco
     return SLUICE_OK;
 }
 
+/* Some models have no use for a record that others learn: the first of each kind is tried. */
+static sluice_status check_oddities(example_data *d, const slc_records *records)
+{
+    sluice_status status = SLUICE_OK;
+    for (int oddity = 0; !status && records && oddity < SLC_RECORDS_ODDITIES; oddity++) {
+        const uint64_t first = slc_records_first(records, (slc_records_oddity)oddity);
+        if (first != UINT64_MAX) status = slc_example_make(&d->kind, records, first, &d->example);
+    }
+    return status;
+}
+
 static sluice_status note_unused(example_data *d, slc_field field, const char *way)
 {
     if (!slc_records_have(d->records, field)) return SLUICE_OK;
@@ -390,11 +401,10 @@ static sluice_status take_classes_of_weights(const slc_training_options *o, exam
 }
 
 /* Refuses data for evaluation with labels that the training data lack: for them there is no right answer. */
-static sluice_status check_evaluation(const slc_training_data_watch *watch, example_data *d)
+static sluice_status check_evaluation(example_data *d)
 {
     slc_classes own;
-    sluice_status status =
-        slc_classes_find(d->evaluation, watch ? watch->indexed : NULL, watch ? watch->context : NULL, &own);
+    sluice_status status = slc_classes_find(d->evaluation, &own);
     for (uint32_t i = 0; !status && i < own.count; i++)
         if (slc_classes_number(&d->classes, (slc_span){own.names[i], strlen(own.names[i])}) < 0)
             status = slc_error(SLUICE_ERR_ARGUMENT,
@@ -405,12 +415,10 @@ static sluice_status check_evaluation(const slc_training_data_watch *watch, exam
     return status;
 }
 
-static sluice_status open_classes(const slc_training_options *o, const slc_training_data_watch *watch,
-                                  sluice_model_config *model, example_data *d)
+static sluice_status open_classes(const slc_training_options *o, sluice_model_config *model, example_data *d)
 {
     if (!d->labelled) return SLUICE_OK;
-    sluice_status status =
-        slc_classes_find(d->records, watch ? watch->indexed : NULL, watch ? watch->context : NULL, &d->classes);
+    sluice_status status = slc_classes_find(d->records, &d->classes);
     if (status) return status;
     if (d->classes.count < 2 && !d->base.whole)
         return slc_error(SLUICE_ERR_ARGUMENT,
@@ -424,7 +432,7 @@ static sluice_status open_classes(const slc_training_options *o, const slc_train
     d->kind.classes = &d->classes;
     if (!d->base.whole) {
         model->classes = d->classes.count;
-        return d->evaluation ? check_evaluation(watch, d) : SLUICE_OK;
+        return d->evaluation ? check_evaluation(d) : SLUICE_OK;
     }
     if ((d->classes.count == model->classes && !others) || (d->classes.numbers && d->classes.count <= model->classes))
         return SLUICE_OK;
@@ -534,7 +542,6 @@ static void begin_examples(const slc_training_options *o, const sluice_model_con
 {
     const slc_family *family = slc_family_of(model->family);
     slc_training_data *base = &d->base;
-    base->close = close_examples;
     base->content = hash_examples;
     base->take = take_examples;
     base->take_in_order = take_in_order;
@@ -561,7 +568,9 @@ sluice_status slc_training_examples_open(const slc_training_options *o, const sl
     if (!status) status = check_fields(d, d->records);
     if (!status && d->evaluation) status = slc_error_context(check_fields(d, d->evaluation), "--eval-data");
     if (!status) status = split_records(d);
-    if (!status) status = open_classes(o, watch, model, d);
+    if (!status) status = open_classes(o, model, d);
+    if (!status) status = check_oddities(d, d->records);
+    if (!status) status = slc_error_context(check_oddities(d, d->evaluation), "--eval-data");
     if (!status) status = make_room(o, watch, d);
     if (!status) describe(o, d);
     return status ? status : add_notes(d);
@@ -572,6 +581,7 @@ slc_training_data *slc_training_examples_create(slc_records *records, slc_record
     example_data *d = calloc(1, sizeof *d);
     if (!d) return NULL;
     d->base.is_examples = true;
+    d->base.close = close_examples;
     d->records = records;
     d->evaluation = evaluation;
     return &d->base;
