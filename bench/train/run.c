@@ -74,7 +74,9 @@ static sluice_status look_at_data(training *t)
                                           .data = facts->fingerprint,
                                           .tokenizer = facts->tokenizer,
                                           .reading = facts->reading};
-    return o->save || o->resume ? slc_training_data_content(t->data, &t->identity.content) : SLUICE_OK;
+    sluice_status status = o->save ? slc_training_data_beside(t->data, &t->identity.beside) : SLUICE_OK;
+    if (status || !(o->save || o->resume)) return status;
+    return slc_training_data_content(t->data, &t->identity.content);
 }
 
 /* Checks that all ranks have the same data, because every rank reads the files by itself. */
@@ -330,6 +332,7 @@ static void end_run(training *t)
     sluice_model_destroy(t->model);
     sluice_runtime_destroy(t->rt);
     slc_training_data_close(t->data);
+    json_decref(t->identity.beside);
     free(t->logits);
     slc_training_samples_close(t->samples);
 }
@@ -682,7 +685,7 @@ static sluice_status without_it(slc_outcome *outputs, sluice_status status)
 
 static sluice_status try_save_weights(training *t)
 {
-    const slc_saved_weights saved = {t->world, t->options, t->model, t->data, t->watch ? t->watch->stops : NULL};
+    const slc_saved_weights saved = {t->world, t->options, t->model, t->data, t->watch ? t->watch->stops : NULL, NULL};
     sluice_status status = slc_saved_weights_write(&saved);
     t->result->weights_saved = !status;
     return without_it(&t->result->outputs, status);

@@ -4,6 +4,7 @@
 
 #include "bench/cli/output/provenance.h"
 #include "bench/launch/stop_signals.h"
+#include "bench/train/data/beside.h"
 #include "lib/base/file/json_file.h"
 #include "lib/base/file/make_folder.h"
 #include "lib/base/file/path_error.h"
@@ -168,12 +169,21 @@ static sluice_status write_mark(const slc_training_options *o)
     return status;
 }
 
+static sluice_status write_words_of_data(const slc_saved_weights *s)
+{
+    json_t *said = NULL;
+    sluice_status status = s->data ? slc_training_data_beside(s->data, &said) : SLUICE_OK;
+    if (!status) status = slc_beside_write(s->data ? said : s->beside, s->options->save_weights);
+    json_decref(said);
+    return status;
+}
+
 static sluice_status write_beside(const slc_saved_weights *s)
 {
     const slc_training_options *o = s->options;
     const char *tokenizer = slc_training_tokenizer(o);
     sluice_status status = tokenizer ? slc_tokenizer_files_save(tokenizer, o->save_weights) : SLUICE_OK;
-    if (!status && s->data) status = slc_training_data_save(s->data, o->save_weights);
+    if (!status) status = write_words_of_data(s);
     if (!status && o->weights && !slc_training_option_given(o, "dropout")) status = keep_dropout(o);
     if (!status && o->weights) status = copy_generation(o);
     return status ? status : write_mark(o);

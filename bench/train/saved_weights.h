@@ -13,6 +13,7 @@ typedef struct {
     sluice_model *model;
     const slc_training_data *data;
     const volatile sig_atomic_t *stops; /* NULL: nobody can stop the waiting */
+    const json_t *beside; /* said by the data of inputs and answers, where they are not at hand; NULL: nothing */
 } slc_saved_weights;
 
 /* Local. Makes the folder, with those that it lies in. Errors: ARGUMENT (it has weights that no run of ours has

@@ -28,6 +28,7 @@ typedef struct {
     sluice_world *world;
     sluice_runtime *rt;
     sluice_model *trained;
+    json_t *beside; /* its weights: names of classes, how an image becomes pixels */
 } conversion;
 
 /* Makes the model for one sequence of one token, or one image, so that activations take next to nothing: nothing is
@@ -48,7 +49,7 @@ static sluice_status read_run(conversion *c, const weights_options *o)
 {
     uint32_t length;
     slc_training_options_init(&c->training);
-    sluice_status status = slc_training_saved_run(o->checkpoint, &c->training);
+    sluice_status status = slc_training_saved_run(o->checkpoint, &c->training, &c->beside);
     c->training.save_weights = o->output;
     c->training.overwrite = o->overwrite;
     c->training.tokenizer = o->tokenizer;
@@ -67,7 +68,7 @@ static sluice_status convert(conversion *c, const weights_options *o)
     if (!status) status = create(c);
     if (!status) status = sluice_checkpoint_load(c->rt, o->checkpoint, NULL, NULL);
     if (status) return status;
-    const slc_saved_weights saved = {c->world, &c->training, c->trained, NULL, &stops};
+    const slc_saved_weights saved = {c->world, &c->training, c->trained, NULL, &stops, c->beside};
     return slc_saved_weights_write(&saved);
 }
 
@@ -124,6 +125,7 @@ static int run_weights(int argc, char **argv)
     if (!code)
         printf("weights in %s: %s %s, step %" PRIu64 "\n", options.output, c.training.model, c.training.size,
                sluice_runtime_step(c.rt));
+    json_decref(c.beside);
     sluice_model_destroy(c.trained);
     sluice_runtime_destroy(c.rt);
     sluice_world_destroy(c.world);

@@ -81,6 +81,20 @@ same_weights() { # WHAT OPTION...: weights of a checkpoint are those that the ru
     check "$what: and their configuration" yes "$(cmp -s "$work/saved/config.json" "$work/made/config.json" && echo yes)"
 }
 
+# A checkpoint has the names of its classes: weights of it name them as the run's own do.
+classes_of_checkpoints() {
+    for i in $(seq 1 30); do printf '{"text": "number %d", "label": "%s"}\n' "$i" "$([ $((i % 2)) = 0 ] && echo even || echo odd)"; done >"$work/numbers.jsonl"
+    timeout 100 "$sluice" train --model bert --size nano --head classes --data "$work/numbers.jsonl" --context 32 --batch 2 \
+        --eval-batches 1 --schedule one_ahead --steps 2 --save "$work/classes" --save-weights "$work/saved" \
+        >"$work/out" 2>"$work/err" </dev/null
+    check 'classes: a run' 0 $?
+    rm -rf "$work/made"
+    timeout 60 "$sluice" weights "$work/classes" -o "$work/made" >"$work/out" 2>"$work/err"
+    check 'classes: weights of its checkpoint' 0 $?
+    check 'classes: have their names' "{'0': 'even', '1': 'odd'}" "$(key_of "$work/made" id2label)"
+    check 'classes: as the run saved them' yes "$(cmp -s "$work/saved/config.json" "$work/made/config.json" && echo yes)"
+}
+
 checkpoints() {
     same_weights 'two ranks, fsdp' -n 2 --strategy fsdp
     same_weights bf16 --precision bf16 --optimizer lamb --dropout 0.25
@@ -129,5 +143,6 @@ full_disk() {
 folders
 goes_along
 checkpoints
+classes_of_checkpoints
 full_disk
 exit $failed

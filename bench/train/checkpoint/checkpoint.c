@@ -340,7 +340,7 @@ static sluice_status take_option(slc_training_options *o, const json_t *saved, c
     return kept ? slc_training_option_set(o, name, kept) : slc_error(SLUICE_ERR_MEMORY, "--%s", name);
 }
 
-sluice_status slc_training_saved_run(const char *folder, slc_training_options *o)
+sluice_status slc_training_saved_run(const char *folder, slc_training_options *o, json_t **beside)
 {
     static const char *const names[] = {"precision",   "wire", "layer-precision", "optimizer",
                                         "freeze-step", "tied", "dropout"};
@@ -354,6 +354,7 @@ sluice_status slc_training_saved_run(const char *folder, slc_training_options *o
     for (size_t i = 0; !status && i < sizeof names / sizeof *names; i++) status = take_option(o, saved, names[i]);
     if (!status) status = slc_training_option_set(o, "strategy", "dp");
     if (!status) status = slc_training_option_set(o, "schedule", "serial");
+    *beside = status ? NULL : json_incref(json_object_get(document, "beside"));
     json_decref(document);
     return status;
 }
@@ -427,8 +428,9 @@ sluice_status slc_training_resume(const slc_training_identity *run, sluice_runti
 sluice_status slc_training_save_begin(const slc_training_identity *run, sluice_runtime *rt,
                                       const slc_training_position *position)
 {
-    json_t *document = json_pack("{s:i, s:I, s:I, s:o}", "version", EXTRA_VERSION, "steps", (json_int_t)position->steps,
-                                 "sequences", (json_int_t)position->sequences, "settings", settings_of(run));
+    json_t *document =
+        json_pack("{s:i, s:I, s:I, s:o, s:O*}", "version", EXTRA_VERSION, "steps", (json_int_t)position->steps,
+                  "sequences", (json_int_t)position->sequences, "settings", settings_of(run), "beside", run->beside);
     char *text = document ? json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(document);
     if (!text) return slc_error(SLUICE_ERR_MEMORY, "what a checkpoint keeps beside the weights");

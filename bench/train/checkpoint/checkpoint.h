@@ -5,6 +5,8 @@
 
 #include "bench/train/options/options.h"
 
+#include <jansson.h>
+
 /* The place of a run. */
 typedef struct {
     uint64_t steps;     /* done, skipped ones too */
@@ -18,6 +20,7 @@ typedef struct {
     uint64_t tokenizer;     /* its hash; 0: none */
     uint64_t reading;       /* a hash of how images become pixels and classes; 0: text */
     const sluice_model_config *model;
+    json_t *beside; /* goes beside the weights that `sluice weights` makes (data/beside.h); NULL: nothing */
 } slc_training_identity;
 
 /* Loads --resume DIR into the runtime. A model of another shape, another tokenizer, images that become other pixels or
@@ -32,9 +35,10 @@ sluice_status slc_training_resume(const slc_training_identity *run, sluice_runti
 sluice_status slc_training_resume_model(slc_training_options *options);
 
 /* Local. Makes options of what a checkpoint says of the run that saved it, for one rank that reads it: the model, its
- * precision and its optimizer, in `options` that slc_training_options_init has begun. Errors: those of reading the
+ * precision and its optimizer, in `options` that slc_training_options_init has begun. *beside is what belongs beside
+ * its weights (data/beside.h), which the caller decrefs; NULL: nothing is known. Errors: those of reading the
  * checkpoint; FORMAT (it was not saved by `sluice train`). */
-sluice_status slc_training_saved_run(const char *folder, slc_training_options *options);
+sluice_status slc_training_saved_run(const char *folder, slc_training_options *options, json_t **beside);
 
 /* Local, before slc_training_resume: if the options leave the freeze of a compressed optimizer open, they get that of
  * the saved run. Errors: those of reading the checkpoint. */

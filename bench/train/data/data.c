@@ -186,9 +186,17 @@ sluice_status slc_training_data_content(const slc_training_data *data, uint64_t 
     return data->content(data, hash);
 }
 
-sluice_status slc_training_data_save(const slc_training_data *data, const char *folder)
+sluice_status slc_training_data_beside(const slc_training_data *data, json_t **out)
 {
-    return data->save ? data->save(data, folder) : SLUICE_OK;
+    json_t *beside = json_object();
+    sluice_status status = beside ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "what lies beside weights");
+    if (!status && data->beside) status = data->beside(data, beside);
+    if (status) {
+        json_decref(beside);
+        return status;
+    }
+    *out = beside;
+    return SLUICE_OK;
 }
 
 sluice_status slc_training_data_take(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out)

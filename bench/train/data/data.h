@@ -15,6 +15,7 @@
  * between one file and the next, and BERT's windows begin with [CLS] and end with [SEP]. */
 #pragma once
 
+#include "bench/train/data/beside.h"
 #include "bench/train/data/data_about.h"
 #include "bench/train/data/data_watch.h"
 #include "bench/train/options/training_options.h"
@@ -53,9 +54,10 @@ sluice_status slc_training_data_content(const slc_training_data *data, uint64_t 
 /* The index-th line that the user should see once, on what was passed over and where files contradict each other; NULL
  * after the last. Valid as long as the data. */
 const char *slc_training_data_note(const slc_training_data *data, uint32_t index);
-/* Writes what the data says about a model's inputs and answers (names of classes, how an image becomes pixels) next to
- * its saved weights. Errors: PATH, IO, MEMORY. */
-sluice_status slc_training_data_save(const slc_training_data *data, const char *folder);
+/* Gives what the data say about a model's inputs and answers (names of classes, how an image becomes pixels), which
+ * belongs beside its weights (beside.h). The caller decrefs *out. Errors: ARGUMENT (a class that is no UTF-8), MEMORY.
+ */
+sluice_status slc_training_data_beside(const slc_training_data *data, json_t **out);
 
 /* Opens all of the data, to be gone through once and in order, for weights that exist: the model must have what the
  * data has. stride: tokens from the beginning of one window of a text to that of the next, if windows are what

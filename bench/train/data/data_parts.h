@@ -1,6 +1,7 @@
 /* The sources of training data share these types and functions. Private to bench/train/data. */
 #pragma once
 
+#include "bench/train/data/beside.h"
 #include "bench/train/data/data_about.h"
 #include "bench/train/data/data_watch.h"
 #include "bench/train/data/masks.h"
@@ -20,7 +21,7 @@ struct slc_training_data {
     uint64_t (*targets)(const slc_training_data *data, uint64_t sequence);
     /* Returns how often a run that has taken so many sequences has seen the training part. */
     double (*passes)(const slc_training_data *data, uint64_t sequences);
-    sluice_status (*save)(const slc_training_data *data, const char *folder); /* NULL: nothing to be saved */
+    sluice_status (*beside)(const slc_training_data *data, json_t *out); /* adds to it (beside.h); NULL: nothing */
     void (*close)(slc_training_data *data); /* frees all but the struct itself; also called after a failed opening */
     uint64_t seed;
     uint32_t batch, length, targets_each;

@@ -2,6 +2,7 @@
  * transformers' ViTImageProcessor and BeitImageProcessor (5.x). tests/command/train_images_test.sh covers this file. */
 #include "bench/train/data/image_files.h"
 
+#include "bench/train/data/beside.h"
 #include "lib/base/file/json_file.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
@@ -34,14 +35,6 @@ static sluice_status read_object(const char *path, json_t **root)
     if (status || json_is_object(*root)) return status;
     json_decref(*root);
     return slc_error(SLUICE_ERR_FORMAT, "%s: is no JSON object", path);
-}
-
-static sluice_status write_object(const char *path, const json_t *root)
-{
-    char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
-    sluice_status status = text ? slc_json_file_write(path, text) : slc_error(SLUICE_ERR_MEMORY, "%s", path);
-    free(text);
-    return status;
 }
 
 /* ---- Pixels ---- */
@@ -236,26 +229,7 @@ sluice_status slc_image_classes_check(const slc_images *images)
     return SLUICE_OK;
 }
 
-static sluice_status write_classes(const char *folder, const slc_images *images)
-{
-    char path[PATH_MAX], name[SLC_CLASS_NAME_ROOM], id[16];
-    json_t *root;
-    sluice_status status = path_in(folder, "config.json", path);
-    if (!status) status = read_object(path, &root);
-    if (status) return status;
-    json_t *names = json_object(), *ids = json_object();
-    int failed = json_object_set_new(root, "id2label", names) | json_object_set_new(root, "label2id", ids);
-    for (uint32_t i = 0; !failed && i < slc_images_get_facts(images).classes; i++) {
-        slc_images_class_name(images, i, name);
-        snprintf(id, sizeof id, "%u", i);
-        failed = json_object_set_new(names, id, json_string(name)) | json_object_set_new(ids, name, json_integer(i));
-    }
-    status = failed ? slc_error(SLUICE_ERR_MEMORY, "%s: names of classes", path) : write_object(path, root);
-    json_decref(root);
-    return status;
-}
-
-/* ---- Writing ---- */
+/* ---- Beside weights ---- */
 
 static json_t *numbers(const float *values, uint32_t count)
 {
@@ -276,15 +250,25 @@ static json_t *preprocessor(sluice_model_family family, const slc_image_shape *s
                      numbers(shape->deviation, shape->channels), "do_center_crop", false);
 }
 
-sluice_status slc_image_files_write(const char *folder, sluice_model_family family, const slc_image_shape *shape,
-                                    const slc_images *images)
+static sluice_status add_classes(const slc_images *images, json_t *beside)
 {
-    char path[PATH_MAX];
-    sluice_status status = path_in(folder, "preprocessor_config.json", path);
-    if (status) return status;
-    json_t *root = preprocessor(family, shape);
-    status = write_object(path, root);
-    json_decref(root);
-    if (!status && images) status = write_classes(folder, images);
+    const uint32_t count = slc_images_get_facts(images).classes;
+    char(*names)[SLC_CLASS_NAME_ROOM] = calloc(count + 1, sizeof *names);
+    const char **list = calloc(count + 1, sizeof *list);
+    for (uint32_t i = 0; names && list && i < count; i++) {
+        slc_images_class_name(images, i, names[i]);
+        list[i] = names[i];
+    }
+    sluice_status status =
+        names && list ? slc_beside_add_classes(beside, list, count) : slc_error(SLUICE_ERR_MEMORY, "names of classes");
+    free(list);
+    free(names);
     return status;
+}
+
+sluice_status slc_image_files_add(json_t *beside, sluice_model_family family, const slc_image_shape *shape,
+                                  const slc_images *images)
+{
+    sluice_status status = slc_beside_add_preprocessor(beside, preprocessor(family, shape));
+    return !status && images ? add_classes(images, beside) : status;
 }

@@ -5,6 +5,7 @@
 
 #include "lib/data/images/images.h"
 
+#include <jansson.h>
 #include <sluice/model.h>
 
 /* Says which pixels a model wants: of the sizes of `model`, and by the preprocessor_config.json in the folder
@@ -25,7 +26,7 @@ uint64_t slc_image_reading(const slc_image_shape *shape, const slc_images *image
 /* Can the names of all classes be written as JSON? Errors: ARGUMENT (a name that is no UTF-8), MEMORY. */
 sluice_status slc_image_classes_check(const slc_images *images);
 
-/* Writes preprocessor_config.json into a folder that holds saved weights, and if `images` is not NULL the names of
- * its classes into config.json. Errors: those of reading and writing JSON files. */
-sluice_status slc_image_files_write(const char *folder, sluice_model_family family, const slc_image_shape *shape,
-                                    const slc_images *images);
+/* Adds preprocessor_config.json to what lies beside weights (beside.h), and if `images` is not NULL the names of its
+ * classes. Errors: MEMORY. */
+sluice_status slc_image_files_add(json_t *beside, sluice_model_family family, const slc_image_shape *shape,
+                                  const slc_images *images);

@@ -159,10 +159,10 @@ static sluice_status open_in_order(image_data *d, const sluice_model_config *mod
                      classes, model->classes);
 }
 
-static sluice_status save_image_files(const slc_training_data *base, const char *folder)
+static sluice_status add_image_files(const slc_training_data *base, json_t *beside)
 {
     const image_data *d = (const image_data *)base;
-    return slc_image_files_write(folder, d->family, &d->shape, d->labelled ? d->images : NULL);
+    return slc_image_files_add(beside, d->family, &d->shape, d->labelled ? d->images : NULL);
 }
 
 /* ---- Opening ---- */
@@ -269,7 +269,7 @@ sluice_status slc_training_images_open(const slc_training_options *o, const slc_
     base->close = close_images;
     base->content = hash_images;
     base->take = classes ? take_classes : take_masked;
-    base->save = save_image_files;
+    base->beside = add_image_files;
     base->passes = passes_of_images;
     if (!classes) base->targets = count_masked;
     d->family = model->family;

@@ -176,7 +176,7 @@ static const char *last_name(const char *path)
 }
 
 /* A class is called as its file, by its whole path if two files have one name. */
-static sluice_status save_classes(const slc_training_data *base, const char *folder)
+static sluice_status add_classes(const slc_training_data *base, json_t *beside)
 {
     const text_data *d = (const text_data *)base;
     const char **names = calloc(d->file_count + 1, sizeof *names);
@@ -189,7 +189,7 @@ static sluice_status save_classes(const slc_training_data *base, const char *fol
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < i; k++) alike |= !strcmp(last_name(names[i]), last_name(names[k]));
     for (uint32_t i = 0; i < count && !alike; i++) names[i] = last_name(names[i]);
-    sluice_status status = count ? slc_class_names_write(folder, names, count) : SLUICE_OK;
+    sluice_status status = count ? slc_beside_add_classes(beside, names, count) : SLUICE_OK;
     free(names);
     return status;
 }
@@ -392,7 +392,7 @@ static sluice_status begin_text(text_data *d, const sluice_model_config *model)
     d->base.content = hash_text;
     d->base.take = classes ? take_labelled : masks ? take_masked_tokens : take_next_tokens;
     d->base.passes = passes_of_text;
-    if (classes) d->base.save = save_classes;
+    if (classes) d->base.beside = add_classes;
     if (masks && !classes) d->base.targets = count_masked_tokens;
     d->inputs = malloc(count * sizeof *d->inputs);
     d->targets = malloc(count * sizeof *d->targets);

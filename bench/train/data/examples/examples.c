@@ -500,11 +500,11 @@ static uint64_t hash_reading(const example_data *d)
     return hash | 1; /* never 0 */
 }
 
-static sluice_status save_classes(const slc_training_data *base, const char *folder)
+static sluice_status add_classes(const slc_training_data *base, json_t *beside)
 {
     const example_data *d = (const example_data *)base;
     if (!d->labelled || d->classes.numbers) return SLUICE_OK;
-    return slc_class_names_write(folder, (const char *const *)d->classes.names, d->classes.count);
+    return slc_beside_add_classes(beside, (const char *const *)d->classes.names, d->classes.count);
 }
 
 static void describe(const slc_training_options *o, example_data *d)
@@ -547,7 +547,7 @@ static void begin_examples(const slc_training_options *o, const sluice_model_con
     base->take_in_order = take_in_order;
     base->targets = count_targets;
     base->passes = passes_of_examples;
-    base->save = save_classes;
+    base->beside = add_classes;
     d->labelled = model->head == SLUICE_HEAD_CLASSES;
     d->masks = family->masks;
     d->skips = !strcmp(o->too_long, "skip");

@@ -1,0 +1,17 @@
+/* Data say something about a model's inputs and answers, which belongs beside its weights: the names of classes in
+ * config.json (id2label, label2id), and preprocessor_config.json, which says how an image becomes pixels. One thread.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <sluice/status.h>
+#include <stdint.h>
+
+/* Adds the names of classes to an object: class i is names[i]. Errors: ARGUMENT (a name that is no UTF-8), MEMORY. */
+sluice_status slc_beside_add_classes(json_t *beside, const char *const *names, uint32_t count);
+/* Adds the content of preprocessor_config.json, which it takes over; NULL stands for no memory. Error: MEMORY. */
+sluice_status slc_beside_add_preprocessor(json_t *beside, json_t *preprocessor);
+
+/* Writes what an object has of these into a folder that holds saved weights. Errors: PATH, IO, FORMAT (a damaged
+ * config.json), MEMORY. */
+sluice_status slc_beside_write(const json_t *beside, const char *folder);
