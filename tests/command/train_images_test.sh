@@ -201,6 +201,42 @@ PY
     check 'with nothing to warn of but the file' 1 "$(grep -c warning err)"
     check 'the export has their pixels' '[0.4' "$(field gone_on/preprocessor_config.json image_mean | cut -c1-4)"
     check 'and their order' "{'0': 'cédre', '1': 'ash', '2': 'birch'}" "$(field gone_on/config.json id2label)"
+    timeout 60 "$sluice" weights run -o of_run >out 2>err </dev/null
+    check 'weights of a checkpoint' 0 $?
+    check 'say the same of pixels' yes "$(cmp -s gone_on/preprocessor_config.json of_run/preprocessor_config.json && echo yes)"
+    check 'and of classes' "$(field gone_on/config.json id2label)" "$(field of_run/config.json id2label)"
+}
+
+# A folder of parts is trained on by one and evaluated by the other, whatever a tenth would be.
+parts() {
+    local second
+    for second in val test; do
+        mkdir -p "with_$second/train" "with_$second/$second"
+        cp -r trees/ash trees/birch trees/cédre "with_$second/train"
+        cp -r trees/cédre trees/ash "with_$second/$second"
+        rm "with_$second/$second/ash"/1?.*
+        run train --model vit --size nano --data "with_$second" --steps 1 --eval-batches 9 --json parts.json --save-weights parts.weights
+        check "train/ and $second/" 0 $code
+        check "train/ and $second/: what is trained on and what is held out" '60 30' "$(python3 -c '
+import json
+data = json.load(open("parts.json"))["runs"][0]["data"]
+print(data["train"], data["held_out"])')"
+        check 'all classes have their names' 3 "$(field parts.weights/config.json id2label | grep -o "': '" | wc -l)"
+        run eval --weights parts.weights --data "with_$second" --json e.json
+        check "eval takes $second/ alone" '0 30' "$code $(field e.json images)"
+        rm -r parts.weights
+    done
+    cp -r trees/ash with_val/val/oak
+    refuses '--eval-data: has images of classes that --data does not have' train --model vit --size nano --data with_val --steps 1
+    run train --model vit --size nano --data with_val --eval-data with_test/test --steps 1 --eval-batches 1 --json parts.json
+    check '--eval-data comes before the second part' '0 30' \
+        "$code $(python3 -c 'import json; print(json.load(open("parts.json"))["runs"][0]["data"]["held_out"])')"
+    mkdir classes
+    cp -r trees/ash classes/train
+    cp -r trees/birch classes/val
+    run train --model vit --size nano --data classes --steps 1 --eval-batches 0 --save-weights parts.weights
+    check 'folders of images that are called so are classes' "0 {'0': 'train', '1': 'val'}" \
+        "$code $(field parts.weights/config.json id2label)"
 }
 
 text_has_neither() {
@@ -240,6 +276,7 @@ folders_and_classes
 tables_are_counted
 accuracy_by_loss
 goes_on
+parts
 text_has_neither
 what_vanishes
 [ $failed = 0 ] && echo "images: all as promised"
