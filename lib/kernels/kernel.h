@@ -3,7 +3,9 @@
  * A kernel is a function of a stream: it may return before its work is done. On the host it runs at once, with
  * stream->threads OpenMP threads, and is deterministic for a fixed thread count. Arrays are row-major and contiguous
  * unless said otherwise. Every backward kernel ADDS to the gradients of parameters (dgamma, dbeta, dbias, dtable) and
- * STORES gradients of activations (dx) unless its contract says otherwise.
+ * STORES gradients of activations (dx) unless its contract says otherwise. It sums what its call brings to an element
+ * from zero, whatever is there, and adds that sum once: so a rank that adds up M micro-batches ends in the bits of M
+ * ranks with one each.
  *
  * Types (sluice/dtype.h): `void` arrays have the call's `dtype`, activations and parameters alike; gradients of
  * parameters have its `gradient`. Every kernel computes in fp32 and rounds once, when it stores. Results of more than

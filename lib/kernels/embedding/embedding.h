@@ -42,9 +42,9 @@ void slc_embedding_order(uint64_t places, const int32_t *keys, uint32_t *order, 
 uint64_t slc_embedding_backward_workspace_bytes(const sluice_stream *stream, uint64_t batch, uint64_t length,
                                                 uint64_t channels);
 
-/* Backward adds to the rows of `gradients`: a row is read once, the rows of dout that belong to it are added in fp32 in
- * the order of their places (b, t), and the sum is rounded once. So the result is the same to the bit for any thread
- * count, and on a GPU. */
+/* Backward adds to the rows of `gradients`: the rows of dout that belong to one are summed in fp32 from zero, in the
+ * order of their places (b, t); this sum is added to the row once, and rounded once. So the result is the same to the
+ * bit for any thread count, and on a GPU. */
 typedef struct {
     sluice_dtype dtype, gradient;
     uint64_t batch, length, channels;

@@ -1,5 +1,5 @@
 /* Forward adds up to three rows. Backward goes through the rows of the gradient and adds to each all that belongs to
- * it: each is loaded and stored once, and the partial sum stays in the first-level cache.
+ * it: the sum of these stays in the first-level cache, and is added at the end.
  * embedding_test.c covers this file. */
 #include "lib/kernels/embedding/embedding.h"
 
@@ -85,28 +85,32 @@ LANES_INLINE uint64_t row_at(const row_list *rows, uint64_t i)
     return rows->order ? rows->order[i] : rows->first + i * rows->stride;
 }
 
-/* The row `to` becomes the sum of the rows `from` and `x`; of x, the row begins at element x_at. The row at next_at is
- * read next. */
+/* A row of dout that is added to `sum`; with the last one the sum is added to `to`. The row at next_at is the next one
+ * to be read. */
 typedef struct {
-    const void *from, *x;
+    const void *x;
     uint64_t x_at, next_at;
+    float *sum;
     void *to;
 } addition;
 
-LANES_INLINE void add_lanes(sluice_dtype from, sluice_dtype dtype, sluice_dtype to, addition a, uint64_t c,
+LANES_INLINE void add_lanes(sluice_dtype dtype, sluice_dtype gradient, bool begins, bool ends, addition a, uint64_t c,
                             uint64_t left)
 {
     expect(dtype, a.x, a.next_at + c);
-    lanes sum = lanes_load_some_as(from, a.from, c, left, 0.0f);
+    lanes sum = begins ? lanes_set(0.0f) : lanes_load_some_as(SLUICE_FP32, a.sum, c, left, 0.0f);
     sum = lanes_add(sum, lanes_load_some_as(dtype, a.x, a.x_at + c, left, 0.0f));
-    lanes_store_some_as(to, a.to, c, left, sum);
+    if (ends)
+        lanes_store_some_as(gradient, a.to, c, left, lanes_add(lanes_load_some_as(gradient, a.to, c, left, 0.0f), sum));
+    else
+        lanes_store_some_as(SLUICE_FP32, a.sum, c, left, sum);
 }
 
-LANES_INLINE void add(sluice_dtype from, sluice_dtype dtype, sluice_dtype to, addition a, uint64_t count)
+LANES_INLINE void add(sluice_dtype dtype, sluice_dtype gradient, bool begins, bool ends, addition a, uint64_t count)
 {
     uint64_t c = 0;
-    for (; c + LANES <= count; c += LANES) add_lanes(from, dtype, to, a, c, LANES);
-    if (c < count) add_lanes(from, dtype, to, a, c, count - c);
+    for (; c + LANES <= count; c += LANES) add_lanes(dtype, gradient, begins, ends, a, c, LANES);
+    if (c < count) add_lanes(dtype, gradient, begins, ends, a, c, count - c);
 }
 
 /* Adds to channels first..last-1 of one row of the table. */
@@ -116,24 +120,22 @@ LANES_INLINE void add_rows(const slc_embedding_table_args *args, sluice_dtype dt
     const uint64_t channels = args->all.channels;
     for (uint64_t at = first; at < last; at += PIECE) {
         uint64_t count = last - at < PIECE ? last - at : PIECE;
-        void *to = (char *)args->table + (table_row * channels + at) * sluice_dtype_bytes(gradient);
-        float sum[PIECE]; /* used if the gradient's type would round between two additions */
+        float sum[PIECE];
         for (uint64_t i = 0; i < rows.count; i++) {
-            bool begins = i == 0, ends = i + 1 == rows.count;
-            addition a = {.from = begins ? to : sum,
-                          .x = args->all.dout,
-                          .x_at = row_at(&rows, i) * channels + at,
-                          .next_at = (ends ? rows.after : row_at(&rows, i + 1)) * channels + at,
-                          .to = ends ? to : sum};
-            if (gradient == SLUICE_FP32) a.from = to, a.to = to;
-            if (gradient == SLUICE_FP32 || (begins && ends))
-                add(gradient, dtype, gradient, a, count);
+            const bool begins = i == 0, ends = i + 1 == rows.count;
+            const addition a = {.x = args->all.dout,
+                                .x_at = row_at(&rows, i) * channels + at,
+                                .next_at = (ends ? rows.after : row_at(&rows, i + 1)) * channels + at,
+                                .sum = sum,
+                                .to = (char *)args->table + (table_row * channels + at) * sluice_dtype_bytes(gradient)};
+            if (begins && ends)
+                add(dtype, gradient, true, true, a, count);
             else if (begins)
-                add(gradient, dtype, SLUICE_FP32, a, count);
+                add(dtype, gradient, true, false, a, count);
             else if (ends)
-                add(SLUICE_FP32, dtype, gradient, a, count);
+                add(dtype, gradient, false, true, a, count);
             else
-                add(SLUICE_FP32, dtype, SLUICE_FP32, a, count);
+                add(dtype, gradient, false, false, a, count);
         }
     }
 }

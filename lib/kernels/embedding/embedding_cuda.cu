@@ -43,24 +43,23 @@ template <class T> static sluice_status forward(sluice_stream *stream, const slc
 
 GPU_KERNEL(slc_embedding_forward, slc_embedding_forward_args, dtype, forward)
 
-/* Adds to a row of the gradient, in channels c..c+7, what it gets from the places that belong to it, one after the
- * other in their order. */
+/* The sum of what a row of the gradient gets, in channels c..c+7, from the places that belong to it, from zero and in
+ * their order. It is added to the row at the end. */
 struct row_sum {
-    float sum[GPU_EACH];
+    float sum[GPU_EACH] = {0};
 
-    template <class G> __device__ void load(const G *row, uint64_t left)
-    {
-        gpu_load8(row, false, left, 0.0f, sum);
-    }
     template <class T> __device__ void add(const T *dout, uint64_t left)
     {
         float v[GPU_EACH];
         gpu_load8(dout, false, left, 0.0f, v);
         for (int e = 0; e < GPU_EACH; e++) sum[e] += v[e];
     }
-    template <class G> __device__ void store(G *row, uint64_t left)
+    template <class G> __device__ void add_to(G *row, uint64_t left)
     {
-        gpu_store8(row, false, left, sum);
+        float before[GPU_EACH];
+        gpu_load8(row, false, left, 0.0f, before);
+        for (int e = 0; e < GPU_EACH; e++) before[e] += sum[e];
+        gpu_store8(row, false, left, before);
     }
 };
 
@@ -89,7 +88,6 @@ static __global__ void __launch_bounds__(WARPS *GPU_LANES)
     const uint64_t left = mine ? channels - c : 0;
     G *row = table + (uint64_t)key * channels + c;
     row_sum s;
-    if (mine) s.load(row, left);
     for (uint64_t at = first, more = GPU_LANES; more == GPU_LANES; at += more) {
         const uint32_t place = at + lane < places ? order[at + lane] : 0;
         const bool same = at + lane < places && keys[place] == key;
@@ -99,7 +97,7 @@ static __global__ void __launch_bounds__(WARPS *GPU_LANES)
             if (mine) s.add(dout + from * channels + c, left);
         }
     }
-    if (mine) s.store(row, left);
+    if (mine) s.add_to(row, left);
 }
 
 /* Row r of the table gets places r, r + rows, ... */
@@ -111,9 +109,8 @@ static __global__ void __launch_bounds__(WARPS *GPU_LANES)
     const uint64_t c = (uint64_t)blockIdx.y * CHANNELS + threadIdx.x % GPU_LANES * GPU_EACH;
     if (row >= rows || c >= channels) return;
     row_sum s;
-    s.load(table + row * channels + c, channels - c);
     for (uint64_t place = row; place < places; place += rows) s.add(dout + place * channels + c, channels - c);
-    s.store(table + row * channels + c, channels - c);
+    s.add_to(table + row * channels + c, channels - c);
 }
 
 template <class T, class G> static sluice_status backward(sluice_stream *stream, const slc_embedding_backward_args *a)
