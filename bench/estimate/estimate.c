@@ -33,6 +33,8 @@ static const slc_training_difference differences[] = {
     {"profile-out", .doc = "Write the profile that was planned from, for sluice plan, sim, check and trace"},
     {"plan-out", .doc = "Write the plan for --budget as JSON, for sluice sim, check and trace"},
     {"replan-trials", .refused = "an estimate runs no plan"},
+    {"pipeline,pipeline-schedule,pipeline-chunks,pipeline-cuts",
+     .refused = "an estimate is without a pipeline; sluice plan --pipeline plans one"},
     {"log,config,verbose,sample-every,prompt", .refused = "only sluice train has a log and options in a file"},
     {"trace,csv", .refused = "an estimate runs no steps; sluice train writes this"},
     {0},

@@ -53,6 +53,8 @@ static const slc_training_difference differences[] = {
     {"plan,plan-out,profile-out,first-batch,first-batches",
      .refused = "only sluice train reads and keeps plans and batches"},
     {"replan-trials", .refused = "a profile is measured under one plan"},
+    {"pipeline,pipeline-schedule,pipeline-chunks,pipeline-cuts",
+     .refused = "a profile is measured without a pipeline; sluice plan --pipeline plans one from it"},
     {"log,config,verbose,sample-every,prompt", .refused = "only sluice train has a log and options in a file"},
     {"trace,json,csv", .refused = "sluice profile writes a profile only (--output)"},
     {0},

@@ -111,6 +111,8 @@ static const slc_training_difference differences[] = {
     {"plan,plan-out,profile-out,first-batch", .refused = "only sluice train reads and keeps plans and batches"},
     {"no-hash", .refused = "runs are compared by the hash of their weights"},
     {"replan-trials", .fallback = "0"},
+    {"pipeline,pipeline-schedule,pipeline-chunks,pipeline-cuts",
+     .refused = "a sweep is without a pipeline so far; sluice train --pipeline runs one"},
     {"log,config,verbose,sample-every,prompt", .refused = "only sluice train has a log and options in a file"},
     {"trace", .refused = "a sweep has many runs; sluice train --trace records one"},
     {0},

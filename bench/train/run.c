@@ -11,6 +11,7 @@
 #include "bench/train/saves.h"
 #include "bench/train/data/data.h"
 #include "bench/train/data/first_batch.h"
+#include "bench/train/data/step_batches.h"
 #include "bench/train/words/doubts.h"
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/right_answers.h"
@@ -39,9 +40,12 @@ typedef struct {
     const slc_training_watch *watch;
     slc_training_result *result;
     uint64_t rank, ranks;
+    uint64_t replica, replicas; /* of the model: in a pipeline all stages together are one */
+    bool has_head;              /* this rank holds the last layer, or there is no pipeline */
     uint32_t batch, length;
 
     slc_training_data *data;
+    slc_step_batches *step_batches;               /* of a pipeline */
     slc_training_tokenising tokenising, indexing; /* shown by rank 0 */
     sluice_runtime *rt;
     sluice_model *model;
@@ -123,7 +127,7 @@ static sluice_status count_idle_cores(const training *t, uint64_t *out)
 
 static sluice_status open_data(training *t, sluice_model_config *model)
 {
-    slc_training_data_watch watch = {show_tokenising, t, show_indexing, t->ranks, 0};
+    slc_training_data_watch watch = {show_tokenising, t, show_indexing, t->replicas, 0};
     sluice_status status = count_idle_cores(t, &watch.idle_cores);
     if (!status) status = slc_training_data_open(t->options, model, t->length, &watch, &t->data);
     for (uint32_t i = 0; !status && t->rank == 0 && slc_training_data_note(t->data, i); i++)
@@ -135,7 +139,7 @@ static sluice_status open_data(training *t, sluice_model_config *model)
 static void count_steps(training *t)
 {
     const slc_training_options *o = t->options;
-    const double pass = slc_training_data_passes(t->data, t->ranks * o->micro_batches * o->batch);
+    const double pass = slc_training_data_passes(t->data, t->replicas * o->micro_batches * o->batch);
     if (o->epochs > 0) t->options->steps = (uint64_t)fmax(1, ceil(o->epochs / pass - 1e-9));
 }
 
@@ -196,6 +200,22 @@ static sluice_status open_samples(training *t)
     return slc_training_samples_open(&samples, &t->samples);
 }
 
+static bool pipelined(const training *t)
+{
+    return t->replicas < t->ranks;
+}
+
+/* A pipeline has all micro-batches of a step under way. */
+static sluice_status keep_batches(training *t, const sluice_model_config *model)
+{
+    const uint32_t count = (uint32_t)t->options->micro_batches;
+    if (!pipelined(t)) return SLUICE_OK;
+    sluice_status status = slc_step_batches_create(model, t->batch, t->length, count, &t->step_batches);
+    return status ? status
+                  : sluice_runtime_reserve(t->rt, "micro-batches of a step",
+                                           slc_step_batches_bytes(model, t->batch, t->length, count));
+}
+
 static sluice_status create_runtime(training *t, const sluice_model_config *model)
 {
     const sluice_model_options options = {.struct_size = sizeof(sluice_model_options),
@@ -204,12 +224,14 @@ static sluice_status create_runtime(training *t, const sluice_model_config *mode
                                           .precision = t->options->layer_precision,
                                           .dropout_seed = t->options->seed,
                                           .label_smoothing = t->options->label_smoothing,
-                                          .length_step = slc_training_data_get_facts(t->data)->length_step};
+                                          .length_step = slc_training_data_get_facts(t->data)->length_step,
+                                          .micro_batches = pipelined(t) ? (uint32_t)t->options->micro_batches : 0};
     sluice_config config;
     sluice_status status = slc_training_config(t->options, &config);
     if (!status) status = sluice_runtime_create(t->world, &config, &t->rt);
     if (!status) status = sluice_model_create(t->rt, model, &options, &t->model);
     if (!status) status = reserve_data(t, model);
+    if (!status) status = keep_batches(t, model);
     if (!status) status = sluice_runtime_commit(t->rt);
     if (!status && t->options->trace) status = sluice_runtime_record(t->rt);
     if (!status) status = first_weights(t);
@@ -247,7 +269,7 @@ static sluice_status resume_run(training *t)
 
 static sluice_status write_first_batch(training *t)
 {
-    const slc_training_first_batch batch = {.ranks = t->ranks,
+    const slc_training_first_batch batch = {.ranks = t->replicas,
                                             .micro_batches = t->options->micro_batches,
                                             .batch = t->batch,
                                             .length = t->length,
@@ -319,8 +341,9 @@ static sluice_status begin_run(training *t)
     if (!status) status = open_samples(t);
     if (status) return status;
     result->ranks = t->ranks;
-    result->tokens_per_step = t->ranks * t->options->micro_batches * t->batch * sluice_model_tokens(&model, t->length);
-    result->images_per_step = t->length ? 0 : t->ranks * t->options->micro_batches * t->batch;
+    result->tokens_per_step =
+        t->replicas * t->options->micro_batches * t->batch * sluice_model_tokens(&model, t->length);
+    result->images_per_step = t->length ? 0 : t->replicas * t->options->micro_batches * t->batch;
     result->dp_bytes = sluice_runtime_dp_bytes(t->rt);
     status = begin_rates(t, &model);
     if (status) return status;
@@ -333,6 +356,7 @@ static void end_run(training *t)
     sluice_runtime_destroy(t->rt);
     slc_training_data_close(t->data);
     json_decref(t->identity.beside);
+    slc_step_batches_destroy(t->step_batches);
     free(t->logits);
     slc_training_samples_close(t->samples);
 }
@@ -341,7 +365,7 @@ static void end_run(training *t)
 static sluice_status show_plan(training *t, bool last)
 {
     sluice_plan_report plan = SLUICE_INIT(sluice_plan_report);
-    if (!t->watch || !t->watch->planned) return SLUICE_OK;
+    if (!t->watch || !t->watch->planned || pipelined(t)) return SLUICE_OK; /* stages have no one plan */
     sluice_status status = sluice_runtime_plan(t->rt, &plan);
     if (status || plan.number == t->plan || (plan.provisional && !(last && !t->plan))) return status;
     t->plan = plan.number;
@@ -353,33 +377,55 @@ static sluice_status show_plan(training *t, bool last)
 /* Sequences are numbered so that the global batch does not depend on how it is split. */
 static uint64_t first_sequence(const training *t, uint64_t micro_batch)
 {
-    return (micro_batch * t->ranks + t->rank) * t->batch;
+    return (micro_batch * t->replicas + t->replica) * t->batch;
 }
 
-/* Micro-batch number `index` of this run. Its losses are divided so that the step's are a mean over all targets. */
+/* Takes micro-batch number `index` of this run. Its losses are divided so that the step's are a mean over all targets.
+ */
+static sluice_status take_batch(training *t, uint64_t index, sluice_batch *batch)
+{
+    sluice_status status = slc_training_data_take(t->data, false, t->begun.sequences + first_sequence(t, index), batch);
+    batch->loss_divisor = t->targets_each;
+    return status;
+}
+
 static sluice_status micro_batch(training *t, uint64_t index)
 {
     sluice_batch batch;
-    sluice_status status =
-        slc_training_data_take(t->data, false, t->begun.sequences + first_sequence(t, index), &batch);
-    if (status) return status;
-    batch.loss_divisor = t->targets_each;
-    status = sluice_model_forward(t->model, &batch);
+    sluice_status status = take_batch(t, index, &batch);
+    if (!status) status = sluice_model_forward(t->model, &batch);
     if (!status) status = sluice_model_backward(t->model, NULL);
     return status;
 }
 
-/* Counts this rank's targets of the step whose first micro-batch has number `index`. */
+/* All micro-batches of a step, from number `first` on. */
+static sluice_status micro_batches(training *t, uint64_t first)
+{
+    const uint64_t count = t->options->micro_batches;
+    sluice_status status = SLUICE_OK;
+    sluice_batch batch;
+    bool here;
+    for (uint64_t m = 0; !status && m < count && !pipelined(t); m++) status = micro_batch(t, first + m);
+    for (uint64_t m = 0; !status && m < count && pipelined(t); m++) {
+        status = take_batch(t, first + m, &batch);
+        if (!status) slc_step_batches_put(t->step_batches, (uint32_t)m, &batch);
+    }
+    if (status || !pipelined(t)) return status;
+    return sluice_model_step(t->model, slc_step_batches_all(t->step_batches), &here);
+}
+
+/* Counts this rank's targets of the step whose first micro-batch has number `index`. In a pipeline those that compute
+ * losses count. */
 static void count_targets(training *t, uint64_t index)
 {
     t->own_targets = 0;
-    for (uint64_t m = 0; m < t->options->micro_batches; m++)
+    for (uint64_t m = 0; t->has_head && m < t->options->micro_batches; m++)
         t->own_targets += slc_training_data_targets(t->data, t->begun.sequences + first_sequence(t, index + m));
 }
 
 static void take_targets(training *t, double of_all_ranks)
 {
-    t->targets_each = of_all_ranks / (double)(t->ranks * t->options->micro_batches);
+    t->targets_each = of_all_ranks / (double)(t->replicas * t->options->micro_batches);
 }
 
 /* Adds up the first step's targets over all ranks. Those of later steps travel with the loss of the step before. */
@@ -405,15 +451,15 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
         .step = step + 1, .learning_rate = options.learning_rate, .evaluation_loss = NAN, .accuracy = NAN};
     const uint64_t first = (step - t->begun.steps + t->repeats) * o->micro_batches;
     out->passes =
-        slc_training_data_passes(t->data, t->begun.sequences + (first + o->micro_batches) * t->ranks * t->batch);
+        slc_training_data_passes(t->data, t->begun.sequences + (first + o->micro_batches) * t->replicas * t->batch);
     sluice_plan_report plan = SLUICE_INIT(sluice_plan_report);
     sluice_status status = sluice_runtime_plan(t->rt, &plan);
     out->provisional = plan.provisional;
     if (!status) status = sluice_step_begin(t->rt, &options);
-    for (uint64_t m = 0; !status && m < o->micro_batches; m++) status = micro_batch(t, first + m);
+    if (!status) status = micro_batches(t, first);
     count_targets(t, first + o->micro_batches); /* while a device computes */
     if (!status) status = sluice_step_end(t->rt, &report);
-    if (!status) status = sluice_model_loss(t->model, &out->loss);
+    if (!status && t->has_head) status = sluice_model_loss(t->model, &out->loss);
     if (status) return status;
     out->exposed_s = report.exposed_s;
     out->gradient_norm = report.gradient_norm;
@@ -424,7 +470,7 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
     out->plan = report.plan;
     out->planning_s = report.planning_s;
     out->step_s = -report.planning_s; /* the whole is added when the step has ended */
-    out->tokens = (t->begun.sequences + (first + o->micro_batches) * t->ranks * t->batch) *
+    out->tokens = (t->begun.sequences + (first + o->micro_batches) * t->replicas * t->batch) *
                   sluice_model_tokens(t->identity.model, t->length);
     out->predicted_step_s = report.predicted_step_s > 0 ? report.predicted_step_s : NAN;
     return SLUICE_OK;
@@ -443,10 +489,12 @@ static sluice_status agree_on_step(training *t, bool last, slc_training_step *st
     const bool late = is_late(t) && !last;
     const double micro_batches = (double)t->options->micro_batches;
     const slc_training_data_counts counts = slc_training_data_get_counts(t->data);
-    double values[] = {step->loss * micro_batches, asked, (double)t->own_targets, late, (double)counts.tokens,
-                       (double)counts.examples};
+    const double counts_here = t->has_head;
+    double values[] = {
+        step->loss * micro_batches,           asked, (double)t->own_targets, late, (double)counts.tokens * counts_here,
+        (double)counts.examples * counts_here};
     sluice_status status = sluice_world_all_reduce(t->world, values, sizeof values / sizeof *values);
-    if (t->ranks > 1) step->loss = values[0] / ((double)t->ranks * micro_batches);
+    if (t->ranks > 1) step->loss = values[0] / ((double)t->replicas * micro_batches);
     if (!*stop) t->result->out_of_time = values[3] > 0 && values[1] == 0;
     *stop |= values[1] > 0 || values[3] > 0;
     take_targets(t, values[2]);
@@ -521,7 +569,7 @@ static sluice_status take_sample(training *t, const slc_training_step *step)
 static slc_training_position position_of(const training *t)
 {
     uint64_t done = t->result->step_count, taken = (done + t->repeats) * t->options->micro_batches;
-    return (slc_training_position){t->begun.steps + done, t->begun.sequences + taken * t->ranks * t->batch};
+    return (slc_training_position){t->begun.steps + done, t->begun.sequences + taken * t->replicas * t->batch};
 }
 
 /* Goes on with the save under way, or begins one. */
@@ -706,6 +754,7 @@ static sluice_status count_examples(training *t)
     const slc_training_data_counts own = slc_training_data_get_counts(t->data);
     double sums[] = {(double)own.examples, (double)own.cut, (double)own.replaced, (double)own.tokens,
                      (double)own.places};
+    for (size_t i = 0; !t->has_head && i < sizeof sums / sizeof *sums; i++) sums[i] = 0;
     sluice_status status = sluice_world_all_reduce(t->world, sums, sizeof sums / sizeof *sums);
     t->result->examples = (slc_training_data_counts){.examples = (uint64_t)sums[0],
                                                      .cut = (uint64_t)sums[1],
@@ -713,6 +762,23 @@ static sluice_status count_examples(training *t)
                                                      .tokens = (uint64_t)sums[3],
                                                      .places = (uint64_t)sums[4]};
     if (sums[0] > 0) t->result->tokens_per_s *= sums[3] / (sums[0] * t->length); /* not of padding */
+    return status;
+}
+
+/* Stages need different memory: the result has that of the one that needs most. */
+static sluice_status take_largest_memory(training *t, sluice_memory_report *memory)
+{
+    const uint64_t mine[2] = {memory->planned_bytes, memory->peak_bytes};
+    uint64_t(*all)[2] = pipelined(t) ? malloc(t->ranks * sizeof *all) : NULL;
+    if (!pipelined(t)) return SLUICE_OK;
+    sluice_status status = all ? sluice_world_all_gather(t->world, mine, sizeof mine, all)
+                               : slc_error(SLUICE_ERR_MEMORY, "memory of %llu ranks", (unsigned long long)t->ranks);
+    for (uint64_t r = 0; !status && r < t->ranks; r++) {
+        if (all[r][1] <= memory->peak_bytes) continue;
+        memory->planned_bytes = all[r][0];
+        memory->peak_bytes = all[r][1];
+    }
+    free(all);
     return status;
 }
 
@@ -732,6 +798,7 @@ static sluice_status finish_run(training *t)
     result->device = sluice_runtime_device(t->rt);
     result->memory = SLUICE_INIT(sluice_memory_report);
     if (!status) status = sluice_runtime_memory(t->rt, &result->memory);
+    if (!status) status = take_largest_memory(t, &result->memory);
     for (uint32_t n = sluice_runtime_trial_count(t->rt); !status && result->trial_count < n; result->trial_count++) {
         sluice_plan_trial *trial = &result->trials[result->trial_count];
         *trial = SLUICE_INIT(sluice_plan_trial);
@@ -740,6 +807,13 @@ static sluice_status finish_run(training *t)
     if (!status && o->trace) status = without_it(&result->outputs, write_trace(t));
     if (!status && t->watch && t->watch->finished) status = t->watch->finished(t->rt, t->watch->context);
     return status;
+}
+
+static void share_ranks(training *t)
+{
+    t->replicas = slc_training_replicas(t->options, t->ranks);
+    t->replica = t->rank % t->replicas;
+    t->has_head = t->rank >= t->ranks - t->replicas;
 }
 
 sluice_status slc_training_run(sluice_world *world, slc_training_options *options, const slc_training_watch *watch,
@@ -753,6 +827,7 @@ sluice_status slc_training_run(sluice_world *world, slc_training_options *option
                   .rank = (uint64_t)sluice_world_rank(world),
                   .ranks = (uint64_t)sluice_world_size(world),
                   .batch = (uint32_t)options->batch};
+    share_ranks(&t);
     sluice_status status = begin_run(&t);
     if (!status) status = show_plan(&t, false);
     if (!status) status = run_steps(&t);

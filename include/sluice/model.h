@@ -120,6 +120,9 @@ typedef struct {
      * then the longest, which the plan has room for; making the model takes longer, because every length is asked for
      * its scratch. Not with a cache. 0: every micro-batch is of `length`. */
     uint32_t length_step;
+    /* > 0: sluice_model_step runs so many micro-batches a step, those of sluice_config.micro_batches. On "cpu" the
+     * model keeps targets and losses of all of them, which count in the budget. 0: one is kept. */
+    uint32_t micro_batches;
 } sluice_model_options;
 
 /* Registers the model on `rt`, before commit. The runtime must outlive the model's use; the caller destroys the model.
@@ -211,6 +214,13 @@ SLUICE_API sluice_status sluice_model_backward(sluice_model *model, double *loss
  * more than once, from a backward on until the next sluice_model_forward, also after sluice_step_end, when there is
  * nothing left to wait for. Errors: ORDER (at another time), SYSTEM (the device failed). */
 SLUICE_API sluice_status sluice_model_loss(sluice_model *model, double *loss);
+
+/* Runs all micro-batches of a step, between sluice_step_begin and _end, in the order of sluice_step_next, so in a
+ * pipeline too. batches: sluice_model_options.micro_batches of them, to be kept until it returns; each rank gives its
+ * own, in a pipeline those of its replica, and layers that it does not hold read none of it. *here says whether this
+ * rank holds the last layer, so that sluice_model_loss has the losses; else that is ORDER. Errors: as
+ * sluice_model_forward and _backward. */
+SLUICE_API sluice_status sluice_model_step(sluice_model *model, const sluice_batch *batches, bool *here);
 
 /* Between steps, without dropout; brackets itself with sluice_evaluate_begin and _end, so every rank calls it equally
  * often. *loss: this rank's mean over the targets, or their sum over loss_divisor; NaN if `targets` is NULL, and for

@@ -168,6 +168,13 @@ typedef struct {
                                  Either kind moves as many bytes */
     bool measure_norm;        /* the norm of the gradient is measured without clipping too, for the step's report; it
                                  adds no barrier and changes no bit */
+    uint32_t pipeline;        /* stages of a pipeline, of as many ranks: rank s holds the layers of stage s, and every
+                                 rank registers all. 0 and 1: none. What a cut sends follows from the lives of
+                                 activations. `schedule` then says nothing */
+    uint32_t pipeline_chunks; /* pieces of the model that a stage holds; 0: 2 with "interleaved", else 1 */
+    const char *pipeline_schedule; /* "gpipe", "1f1b", "interleaved"; NULL: "1f1b" */
+    const char *pipeline_cuts;     /* the first layer of each piece but the first, with commas; piece c * stages + s is
+                                      chunk c of stage s. NULL and "auto": by estimated times */
 } sluice_config;
 
 /* sluice_config_init for a struct of `struct_size` bytes, for callers in other languages. Writes nothing if `config`
@@ -228,7 +235,11 @@ SLUICE_API void sluice_config_init_sized(sluice_config *config, size_t struct_si
  *   sgd.weight_decay = 0                   (as PyTorch; of all parameters but those with no_decay)
  *   sgd.nesterov = false
  *   replan_trials = 0                      (none; `sluice train` has 3)
- *   measure_norm = false */
+ *   measure_norm = false
+ *   pipeline = 0                           (none)
+ *   pipeline_chunks = 0
+ *   pipeline_schedule = NULL
+ *   pipeline_cuts = NULL */
 static inline void sluice_config_init(sluice_config *config)
 {
     sluice_config_init_sized(config, sizeof *config);
@@ -372,6 +383,9 @@ SLUICE_API sluice_status sluice_runtime_commit(sluice_runtime *rt);
 SLUICE_API sluice_status sluice_runtime_replan(sluice_runtime *rt, const char *strategy, const char *schedule,
                                                uint64_t budget_bytes);
 
+/* Does this rank hold the layer? In a pipeline a rank holds those of its stage: it runs their slots alone, and
+ * parameters elsewhere have no address. Without one it holds all; true before commit. False for NULL. Local. */
+SLUICE_API bool sluice_layer_here(const sluice_layer *layer);
 /* Does the plan want this layer's forward run again before its backward? False before commit, and for NULL. */
 SLUICE_API bool sluice_layer_recomputes(const sluice_layer *layer);
 
@@ -605,6 +619,11 @@ SLUICE_API sluice_status sluice_runtime_memory(const sluice_runtime *rt, sluice_
 /* The strategy that a layer's own parameters got, after commit: "dp", ...; "none" before commit and for a layer without
  * parameters. A constant. Local. */
 SLUICE_API const char *sluice_layer_strategy_name(const sluice_layer *layer);
+/* How many ranks hold the parameters that this rank holds, and the number of this rank among them: all of the world, or
+ * in a pipeline those of its stage. Replica r reads the sequences that rank r of a world of replicas reads. 0 for NULL.
+ * Local. */
+SLUICE_API uint32_t sluice_runtime_replicas(const sluice_runtime *rt);
+SLUICE_API uint32_t sluice_runtime_replica(const sluice_runtime *rt);
 /* The world that the runtime was made on. */
 SLUICE_API sluice_world *sluice_runtime_world(const sluice_runtime *rt);
 /* The stream that the binary's kernels belong on; valid as long as the runtime. Kernels of Sluice take it, as the

@@ -64,3 +64,10 @@ sluice_status slc_runtime_require_mode(sluice_runtime *rt, slc_mode mode, const 
                            mode_name(rt->mode));
     return status;
 }
+
+sluice_status slc_runtime_require_no_stages(const sluice_runtime *rt, const char *call)
+{
+    if (!slc_is_stage(&rt->stage)) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: not in a pipeline yet (config.pipeline is %u)", call,
+                     rt->config.pipeline);
+}

@@ -18,3 +18,5 @@ sluice_status slc_runtime_require(sluice_runtime *rt, bool committed, const char
 sluice_status slc_runtime_require_of(sluice_runtime *rt, bool committed, const char *call, const char *object);
 /* require_mode: for a call that is allowed after commit in one mode only. */
 sluice_status slc_runtime_require_mode(sluice_runtime *rt, slc_mode mode, const char *call);
+/* UNSUPPORTED in a pipeline, for a call that does not know stages yet. */
+sluice_status slc_runtime_require_no_stages(const sluice_runtime *rt, const char *call);

@@ -5,6 +5,7 @@
 #include "lib/device/device.h"
 #include "lib/engine/model/state.h"
 #include "lib/engine/replan/planning.h"
+#include "lib/engine/stage_state.h"
 #include "lib/engine/step/agreement.h"
 #include "lib/engine/step/pass_state.h"
 #include "lib/engine/writing/writer.h"
@@ -47,7 +48,9 @@ enum { SLC_BAD_EXCHANGE, SLC_BAD_LOCAL, SLC_BADS };
 struct sluice_runtime {
     sluice_world *world;
     slc_comm *comm;
-    int rank, size;
+    int rank, size;        /* in the world */
+    slc_comm *lane;        /* of the ranks that share units: all, or a stage's replicas */
+    int replica, replicas; /* this rank among them, and how many there are */
     sluice_config config;
     slc_runtime_failure failure;
     slc_device *device;
@@ -59,6 +62,7 @@ struct sluice_runtime {
     slc_compression compression;
 
     slc_registration model;
+    slc_stage stage;
     bool committed;
     slc_job job;
     slc_unit_state *units; /* of each unit of the job */

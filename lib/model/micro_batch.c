@@ -7,6 +7,7 @@
 #include "lib/kernels/embedding/embedding.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Memory ---- */
@@ -47,11 +48,18 @@ static uint64_t lay_out(const sluice_model *m, slc_batch_memory *memory, unsigne
     return used;
 }
 
+static uint32_t memories_of(const sluice_model *m)
+{
+    return m->apart ? SLC_BATCH_MEMORIES : m->in_step ? m->in_step : 1;
+}
+
 sluice_status slc_micro_batch_create(sluice_model *m)
 {
     const uint64_t most = UINT64_MAX / 2 / LINE;
     if (m->rows > most) return slc_error(SLUICE_ERR_MEMORY, "%llu tokens", (unsigned long long)m->rows);
-    m->memory_count = m->apart ? SLC_BATCH_MEMORIES : 1;
+    m->memories = calloc(memories_of(m), sizeof *m->memories);
+    if (!m->memories) return slc_error(SLUICE_ERR_MEMORY, "micro-batches");
+    m->memory_count = memories_of(m);
     sluice_status status = slc_device_open(m->apart ? "cuda" : "cpu", &m->device);
     for (uint32_t i = 0; !status && i < m->memory_count; i++) {
         slc_batch_memory *memory = &m->memories[i];
@@ -69,16 +77,18 @@ void slc_micro_batch_destroy(sluice_model *m)
         slc_pinned_destroy(&m->memories[i].block);
         slc_event_destroy(&m->memories[i].done);
     }
+    free(m->memories);
     slc_device_close(m->device);
 }
 
 sluice_status slc_micro_batch_reserve(sluice_model *m)
 {
     if (m->apart) return SLUICE_OK;
+    const uint64_t rows = m->rows * memories_of(m);
     sluice_status status = SLUICE_OK;
-    if (m->look_up) status = sluice_runtime_reserve(m->rt, "places of tokens", m->rows * sizeof(int32_t));
+    if (m->look_up) status = sluice_runtime_reserve(m->rt, "places of tokens", rows * sizeof(int32_t));
     if (status) return status;
-    return sluice_runtime_reserve(m->rt, "targets and loss values", m->rows * (sizeof(float) + sizeof(int32_t)));
+    return sluice_runtime_reserve(m->rt, "targets and loss values", rows * (sizeof(float) + sizeof(int32_t)));
 }
 
 /* ---- Checks ---- */
@@ -290,5 +300,18 @@ sluice_status slc_micro_batch_take(sluice_model *m, const sluice_batch *b)
                                .masked_patches = b->masked_patches};
     take_targets(m, b);
     if (m->apart) keep_inputs(m, b);
+    next->length = length_of(m, b);
+    next->masked = m->masked;
+    next->padding_place = m->padding_place;
+    next->in = m->in;
     return SLUICE_OK;
+}
+
+void slc_micro_batch_return_to(sluice_model *m, uint32_t number)
+{
+    m->memory = &m->memories[number % m->memory_count];
+    slc_model_set_length(m, m->memory->length);
+    m->masked = m->memory->masked;
+    m->padding_place = m->memory->padding_place;
+    m->in = m->memory->in;
 }

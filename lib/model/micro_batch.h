@@ -20,6 +20,8 @@ sluice_status slc_micro_batch_check(const sluice_model *m, const sluice_batch *b
  * m->memory, m->in, m->padding_place and the sizes of the micro-batch. Tells the runtime which rows of a shared token
  * table are looked up. Errors: those of sluice_rows_set. */
 sluice_status slc_micro_batch_take(sluice_model *m, const sluice_batch *batch);
+/* Makes the micro-batch that was taken as number `number` of those that the memories hold the current one again. */
+void slc_micro_batch_return_to(sluice_model *m, uint32_t number);
 /* To be called when the last copy from or to m->memory is queued. */
 sluice_status slc_micro_batch_queued(sluice_model *m);
 /* Waits for these copies. */

@@ -336,6 +336,7 @@ sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config 
     m->evaluates_only = options->evaluates_only || options->cache_tokens;
     m->cache.room = options->cache_tokens;
     m->label_smoothing = (float)options->label_smoothing;
+    m->in_step = options->micro_batches;
     m->step = UINT64_MAX; /* no step has begun */
     slc_model_set_length(m, options->length);
     m->layer_count = config->layers + 2;
@@ -491,6 +492,78 @@ sluice_status sluice_model_backward(sluice_model *m, double *loss)
     if (!loss) return SLUICE_OK;
     status = slc_losses_collect(m);
     *loss = m->losses.last;
+    return tell_runtime(m, status);
+}
+
+/* ---- A whole step ---- */
+
+static sluice_status check_batches(const sluice_model *m, const sluice_batch *batches)
+{
+    if (m->evaluates_only || !m->in_step)
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "model_step: the model was made %s; set sluice_model_options.micro_batches",
+                         m->evaluates_only ? "with evaluates_only or a cache" : "for one micro-batch at a time");
+    for (uint32_t i = 0; i < m->in_step; i++) {
+        sluice_status status = batches[i].targets
+                                   ? slc_micro_batch_check(m, &batches[i])
+                                   : slc_error(SLUICE_ERR_ARGUMENT, "model_step: training needs targets");
+        if (status) return slc_error_context(status, "micro-batch %u", i);
+    }
+    return SLUICE_OK;
+}
+
+static uint32_t number_of(const sluice_model *m, const sluice_layer *layer)
+{
+    uint32_t number = 0;
+    while (m->layers[number].layer != layer) number++;
+    return number;
+}
+
+/* Makes the task's micro-batch the current one. Without a pipeline it is taken when its first slot comes. The stages of
+ * a pipeline tell each other of rows, so that all micro-batches are taken at once. */
+static sluice_status turn_to(sluice_model *m, const sluice_batch *batches, const sluice_task *task, uint32_t *taken)
+{
+    const bool alone = (int)sluice_runtime_replicas(m->rt) == sluice_world_size(sluice_runtime_world(m->rt));
+    const uint32_t last = alone ? task->micro_batch : m->in_step - 1;
+    sluice_status status = SLUICE_OK;
+    for (; !status && *taken <= last; ++*taken) {
+        if (!m->apart) m->memory = &m->memories[(*taken + m->memory_count - 1) % m->memory_count];
+        status = slc_micro_batch_take(m, &batches[*taken]);
+    }
+    if (!status && !m->apart) slc_micro_batch_return_to(m, task->micro_batch);
+    m->micro_batch = task->micro_batch;
+    return status;
+}
+
+static sluice_status run_task(sluice_model *m, const sluice_task *task)
+{
+    const uint32_t number = number_of(m, task->layer);
+    if (task->kind == SLUICE_TASK_FORWARD) return layer_forward(m, number, true);
+    sluice_status status = layer_backward(m, number); /* it recomputes where it must */
+    if (status || number + 1 < m->layer_count) return status;
+    m->memory->owes = m->has_loss = true;
+    return slc_micro_batch_queued(m);
+}
+
+sluice_status sluice_model_step(sluice_model *m, const sluice_batch *batches, bool *here)
+{
+    if (!m || !batches || !here)
+        return slc_model_lacks("model_step", !m ? "model" : here ? "micro-batches" : "place for the result");
+    sluice_task task = SLUICE_INIT(sluice_task);
+    uint32_t taken = 0;
+    sluice_status status = check_batches(m, batches);
+    if (status) return status;
+    slc_losses_forget(m);
+    m->step = sluice_runtime_step(m->rt);
+    m->has_loss = false;
+    *here = sluice_layer_here(m->layers[m->layer_count - 1].layer);
+    status = sluice_step_next(m->rt, &task);
+    while (!status && task.kind != SLUICE_TASK_END) {
+        status = turn_to(m, batches, &task, &taken);
+        if (!status) status = run_task(m, &task);
+        if (!status) status = sluice_step_next(m->rt, &task);
+    }
+    m->in = (slc_batch_arrays){0};
     return tell_runtime(m, status);
 }
 

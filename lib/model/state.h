@@ -75,6 +75,16 @@ typedef struct {
     uint32_t operation; /* index of the operation that runs */
 } slc_layer_run;
 
+/* The arrays from which the current micro-batch is read: in the model's memory or, on the host, also in the caller's.
+ */
+typedef struct {
+    const int32_t *places;                    /* where each token's row lies in the table that the runtime gives */
+    const int32_t *types;                     /* NULL: all 0 */
+    const uint32_t *place_order, *type_order; /* slc_embedding_order of these; NULL on the host */
+    const uint8_t *attention_mask, *masked_patches;
+    const float *pixels;
+} slc_batch_arrays;
+
 /* Host memory that copies of one micro-batch to and from the device use (micro_batch.h). An array is NULL if the
  * model needs none. On the host there are losses, targets and places only. */
 typedef struct {
@@ -90,17 +100,11 @@ typedef struct {
     uint32_t *place_order, *type_order, *order_scratch;
     uint8_t *attention_mask, *masked_patches;
     float *pixels;
+    uint32_t length; /* of the micro-batch; what follows is as in sluice_model */
+    bool masked;
+    int32_t padding_place;
+    slc_batch_arrays in;
 } slc_batch_memory;
-
-/* The arrays from which the current micro-batch is read: in the model's memory or, on the host, also in the caller's.
- */
-typedef struct {
-    const int32_t *places;                    /* where each token's row lies in the table that the runtime gives */
-    const int32_t *types;                     /* NULL: all 0 */
-    const uint32_t *place_order, *type_order; /* slc_embedding_order of these; NULL on the host */
-    const uint8_t *attention_mask, *masked_patches;
-    const float *pixels;
-} slc_batch_arrays;
 
 /* Losses of micro-batches, each divided as its batch says, since the mean of sluice_model_loss began. */
 typedef struct {
@@ -109,7 +113,7 @@ typedef struct {
     bool told; /* the next forward begins a new mean */
 } slc_losses;
 
-enum { SLC_BATCH_MEMORIES = 2 };
+enum { SLC_BATCH_MEMORIES = 2 }; /* of a device that works later */
 
 /* Keys and values of one sequence, for all blocks (cache.h). */
 typedef struct {
@@ -126,6 +130,7 @@ struct sluice_model {
      * are the largest. */
     uint32_t tokens;
     uint64_t rows, targets;
+    uint32_t in_step; /* micro-batches that sluice_model_step runs; 0: it does not */
     uint64_t dropout_seed;
     bool evaluates_only;
     slc_model_cache cache; /* if it has room, `tokens` and `rows` are those of the current pass */
@@ -145,8 +150,8 @@ struct sluice_model {
     float *host_logits;         /* array of sluice_model_evaluate's caller that wants the logits, or NULL */
     slc_pinned logits_piece;    /* logits on their way there from a GPU */
 
-    slc_device *device; /* opened for the memory below, which may be freed after the runtime */
-    slc_batch_memory memories[SLC_BATCH_MEMORIES], *memory; /* memory: that of the last micro-batch */
+    slc_device *device;                  /* opened for the memory below, which may be freed after the runtime */
+    slc_batch_memory *memories, *memory; /* memory: that of the last micro-batch */
     uint32_t memory_count;
     slc_batch_arrays in; /* valid while a call runs */
     slc_losses losses;

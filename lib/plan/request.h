@@ -72,6 +72,38 @@ typedef struct {
 typedef sluice_status (*slc_fuse_function)(void *context, const slc_job *job, const slc_fuse_request *request,
                                            uint32_t *group);
 
+/* A pipeline that is to run: N = stages * R ranks, of which a job of R ranks is given. */
+typedef struct {
+    uint32_t stages, chunks; /* chunks: of each stage; 0: as the schedule has them */
+    const char *schedule;    /* "gpipe", "1f1b", "interleaved" */
+    const char *cuts;        /* "auto"; or the first layer of each piece but the first, with commas */
+    const char *strategy;    /* of all units, as the user wrote it */
+    uint8_t recompute;       /* 0 no layer; 1 all that can; 2 all that can, if nothing fits without */
+    uint64_t budget_bytes;   /* of a rank; 0: none */
+} slc_stages_request;
+
+enum { SLC_PIECES_MAX = 1024 };
+
+/* The cuts between pieces of the model, and what follows from them for all stages. */
+typedef struct {
+    uint32_t chunks;                      /* of each stage; pieces: stages * chunks */
+    uint32_t first_layer[SLC_PIECES_MAX]; /* of each piece; piece c * stages + s is chunk c of stage s */
+    bool recompute;
+    slc_strategy strategy;
+    double step_s; /* predicted from the times that sizes suggest */
+} slc_stages_cut;
+
+/* The job and the plan of a rank of one stage. */
+typedef struct {
+    slc_job job;      /* of the stage, with the whole job's names; belongs to `owner` */
+    slc_plan *plan;   /* the receiver destroys it */
+    uint32_t *layers; /* [job.layer_count] number in the whole job; so too the next two */
+    uint32_t *units;
+    uint32_t *activations; /* SLC_NONE: the whole job has none such */
+    uint64_t fingerprint;  /* of the plans of all stages */
+    void *owner;
+} slc_stage_answer;
+
 typedef struct {
     slc_plan_function plan;
     slc_fuse_function fuse; /* NULL: nothing is ever fused */
@@ -82,5 +114,15 @@ typedef struct {
     /* Predicts a step of a plan from times. NULL: nothing is predicted anew. Errors: MEMORY. */
     sluice_status (*forecast)(void *context, const slc_job *job, const slc_times *times, const slc_plan *plan,
                               double *step_s);
+    /* Cuts a job into stages that fit the budget. Deterministic. NULL: pipelines are refused. Errors: ARGUMENT (there
+     * is no such schedule, strategy or layer, or the schedule does not run; shapes and cuts that do not work: the error
+     * names some that do), BUDGET, MEMORY. */
+    sluice_status (*cut)(void *context, const slc_job *job, const slc_stages_request *request, slc_stages_cut *out);
+    /* Makes what stage `stage` runs, of cuts that `cut` has made. All stages are planned, and checked together. The
+     * receiver calls free_stage once the job is no longer used, not after an error. Errors: MEMORY; FORMAT (a defect of
+     * ours). */
+    sluice_status (*stage)(void *context, const slc_job *job, const slc_stages_request *request,
+                           const slc_stages_cut *cut, uint32_t stage, slc_stage_answer *out);
+    void (*free_stage)(void *context, slc_stage_answer *answer);
     void *context; /* of all these functions */
 } slc_planner;

@@ -4,6 +4,7 @@
 #include "lib/kernels/isa.h"
 #include "lib/sluice/planner.h"
 #include "lib/sluice/settings.h"
+#include "sched/pipeline/pipeline_run.h"
 #include "sched/planner.h"
 #include "sched/scheduler.h"
 #include "sched/simulate/simulate.h"
@@ -37,9 +38,31 @@ static bool wants_times(void *context, const char *schedule)
     return slc_scheduler_wants_times(schedule);
 }
 
+static sluice_status cut(void *context, const slc_job *job, const slc_stages_request *request, slc_stages_cut *out)
+{
+    (void)context;
+    return slc_pipeline_cut(job, request, out);
+}
+
+static sluice_status stage_of(void *context, const slc_job *job, const slc_stages_request *request,
+                              const slc_stages_cut *cuts, uint32_t stage, slc_stage_answer *out)
+{
+    (void)context;
+    return slc_pipeline_stage(job, request, cuts, stage, out);
+}
+
+static void free_stage(void *context, slc_stage_answer *answer)
+{
+    (void)context;
+    slc_pipeline_stage_free(answer);
+}
+
 slc_planner slc_library_planner(void)
 {
     return (slc_planner){.plan = plan_for_budget,
+                         .cut = cut,
+                         .stage = stage_of,
+                         .free_stage = free_stage,
                          .fuse = fuse_units,
                          .wants_times = wants_times,
                          .forecast = forecast_step,

@@ -49,7 +49,7 @@ const slc_unit *slc_cut_rows(const slc_job *job)
 
 uint64_t slc_cut_rows_bytes(const slc_unit *rows)
 {
-    return rows->most_rows * rows->row_elements * sluice_dtype_bytes(rows->dtype);
+    return rows->most_rows * rows->row_elements * sluice_dtype_bytes(SLUICE_FP32); /* gradients are fp32 */
 }
 
 /* ---- Seconds ---- */

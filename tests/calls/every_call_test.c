@@ -133,6 +133,7 @@ static sluice_step_report step_report = {.struct_size = sizeof step_report};
 static int32_t row_numbers[2] = {7, 1};
 static bool flag;
 CALL(replan, sluice_runtime_replan(GIVE(1, p->rt), GIVE(2, "dp"), GIVE(3, "one_ahead"), 0))
+CALL(layer_here, answer(sluice_layer_here(GIVE(1, p->first))))
 CALL(recomputes, answer(sluice_layer_recomputes(GIVE(1, p->first))))
 CALL(param_dtype, answer(sluice_param_dtype(GIVE(1, p->w)) == SLUICE_BF16))
 CALL(gradient_dtype, answer(sluice_param_gradient_dtype(GIVE(1, p->w)) == SLUICE_BF16))
@@ -177,6 +178,8 @@ CALL(runtime_param, answer(sluice_runtime_param(GIVE(1, p->rt), 0) != NULL))
 CALL(weights_sha256, sluice_runtime_weights_sha256(GIVE(1, p->rt), GIVE(2, hex)))
 CALL(runtime_memory, sluice_runtime_memory(GIVE(1, p->rt), GIVE(2, &memory_report)))
 CALL(strategy_name, answer(strcmp(sluice_layer_strategy_name(GIVE(1, p->first)), "none") != 0))
+CALL(replicas, answer(sluice_runtime_replicas(GIVE(1, p->rt))))
+CALL(replica, answer(sluice_runtime_replica(GIVE(1, p->rt))))
 CALL(runtime_world, answer(sluice_runtime_world(GIVE(1, p->rt)) != NULL))
 CALL(runtime_stream, answer(sluice_runtime_stream(GIVE(1, p->rt)) != NULL))
 CALL(stream_native, answer(sluice_stream_native(GIVE(1, sluice_runtime_stream(p->rt))) != NULL))
@@ -298,6 +301,7 @@ CALL(model_save, sluice_model_save(GIVE(1, p->model), GIVE(2, saves)))
 CALL(model_forward, sluice_model_forward(GIVE(1, p->model), GIVE(2, &batch)))
 CALL(model_backward, sluice_model_backward(GIVE(1, p->model), GIVE(2, &number)))
 CALL(model_loss, sluice_model_loss(GIVE(1, p->model), GIVE(2, &number)))
+CALL(model_step, sluice_model_step(GIVE(1, p->model), GIVE(2, &batch), GIVE(3, &flag)))
 CALL(model_evaluate, sluice_model_evaluate(GIVE(1, p->model), GIVE(2, &batch), GIVE(3, &number), GIVE(4, logits)))
 CALL(model_extend, sluice_model_extend(GIVE(1, p->model), GIVE(2, tokens), 1, GIVE(3, logits)))
 CALL(model_cached, answer(sluice_model_cached(GIVE(1, p->model))))
@@ -378,6 +382,7 @@ static const row table[] = {
     {HOOKS, "sluice_runtime_commit", runtime_commit, "A", "-OOOOOOOOOFFP"},
 
     {HOOKS, "sluice_runtime_replan", replan, "Akk", BETWEEN_STEPS},
+    {HOOKS, "sluice_layer_here", layer_here, "N", ALWAYS},
     {HOOKS, "sluice_layer_recomputes", recomputes, "N", ANSWERS_AFTER_COMMIT},
     {HOOKS, "sluice_param_dtype", param_dtype, "N", ALWAYS},
     {HOOKS, "sluice_param_gradient_dtype", gradient_dtype, "N", ALWAYS},
@@ -417,6 +422,8 @@ static const row table[] = {
     {HOOKS, "sluice_runtime_weights_sha256", weights_sha256, "AA", BETWEEN_STEPS},
     {HOOKS, "sluice_runtime_memory", runtime_memory, "AA", AFTER_COMMIT},
     {HOOKS, "sluice_layer_strategy_name", strategy_name, "N", ANSWERS_AFTER_COMMIT},
+    {HOOKS, "sluice_runtime_replicas", replicas, "N", ALWAYS},
+    {HOOKS, "sluice_runtime_replica", replica, "N", "NNNNNNNNNNNNN"}, /* the only rank is number 0 */
     {HOOKS, "sluice_runtime_world", runtime_world, "N", ALWAYS},
     {HOOKS, "sluice_runtime_stream", runtime_stream, "N", ALWAYS},
     {HOOKS, "sluice_stream_native", stream_native, "N", "NNNNNNNNNNNNN"},
@@ -465,6 +472,7 @@ static const row table[] = {
     {MODEL, "sluice_model_forward", model_forward, "AA", "OO-O   O- FFP"},
     {MODEL, "sluice_model_backward", model_backward, "A.", "OXX-   XX FFP"},
     {MODEL, "sluice_model_loss", model_loss, "AA", "OkkO   kk kOk"},
+    {MODEL, "sluice_model_step", model_step, "AAA", "UUUU   UU UUU"}, /* it was made for one micro-batch */
     {MODEL, "sluice_model_evaluate", model_evaluate, "AAAk", "OkOO   OO FFP"},
     {MODEL, "sluice_model_extend", model_extend, "AUU", "UUUU   UU UUU"},
     {MODEL, "sluice_model_cached", model_cached, "N", "NNNN   NN NNN"},

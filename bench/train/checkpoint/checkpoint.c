@@ -40,13 +40,19 @@ static json_t *hash_json(uint64_t hash)
     return hash ? json_string(text) : json_null();
 }
 
+/* Ranks that take data of their own: how a model is cut into stages changes no bit. */
+static uint64_t ranks_of(const slc_training_identity *run)
+{
+    return slc_training_replicas(run->options, (uint64_t)sluice_world_size(run->world));
+}
+
 /* Makes the settings that a checkpoint keeps of a run. The paths of the data are kept only to be named to the user;
  * nothing depends on them. */
 static json_t *settings_of(const slc_training_identity *run)
 {
     slc_training_options o = *run->options;
     bool compressed = slc_training_is_compressed(o.optimizer);
-    o.ranks = (uint64_t)sluice_world_size(run->world);
+    o.ranks = ranks_of(run);
     o.freeze_step = slc_training_freeze_step(&o);
     json_t *settings =
         json_pack("{s:I, s:I, s:o, s:o, s:o, s:o}", "data", (json_int_t)run->data, "content", (json_int_t)run->content,
@@ -76,6 +82,7 @@ static bool is_default(const slc_training_identity *run, const char *name, const
 static bool changes_nothing(const slc_training_identity *run, const char *name, const json_t *before, const json_t *now)
 {
     if (!before && is_default(run, name, now)) return true;
+    if (!strcmp(name, "pipeline")) return true;
     return !strcmp(name, "strategy") && slc_training_is_exact(json_string_value(now)) &&
            (!before || (json_is_string(before) && slc_training_is_exact(json_string_value(before))));
 }
@@ -173,8 +180,7 @@ static sluice_status compare_reading(const slc_training_identity *run, const jso
 static void warn_of_change(const slc_training_identity *run, const char *name, const char *was, const char *is,
                            const json_t *saved)
 {
-    const slc_global_batch now = {(uint64_t)sluice_world_size(run->world), run->options->batch,
-                                  run->options->micro_batches};
+    const slc_global_batch now = {ranks_of(run), run->options->batch, run->options->micro_batches};
     slc_global_batch before = {(uint64_t)json_integer_value(json_object_get(saved, "ranks")),
                                (uint64_t)json_integer_value(json_object_get(saved, "batch")),
                                (uint64_t)json_integer_value(json_object_get(saved, "micro-batches"))};

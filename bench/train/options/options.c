@@ -215,6 +215,15 @@ static const slc_option fixed_rows[] = {
     {"recompute", "WHICH", RESOURCES, TEXT, FIELD(recompute), "auto", SLC_MEASURED | ENUMERATOR,
      "Layers that run their forward again in backward: none, all that can, auto: as the planner chooses",
      .choices = "auto,none,all", CONFIG(recompute)},
+    {"pipeline", "P", RESOURCES, TEXT, FIELD(pipeline), "off", SLC_SAVED | SLC_REPORTED,
+     "Cut the model into P stages, one for each rank, through which micro-batches go; off: every rank has all layers"},
+    {"pipeline-schedule", "NAME", RESOURCES, TEXT, FIELD(pipeline_schedule), "1f1b", SLC_REPORTED,
+     "Order of the stages' forwards and backwards: 1f1b, gpipe, interleaved", .choices = "gpipe,1f1b,interleaved",
+     .later = "zero_bubble,pipedream,2bw", CONFIG(pipeline_schedule)},
+    {"pipeline-chunks", "V", RESOURCES, COUNT, FIELD(pipeline_chunks), "0", SLC_REPORTED,
+     "Pieces of the model that each stage holds; 0: 2 with interleaved, else 1", 0, 8, CONFIG(pipeline_chunks)},
+    {"pipeline-cuts", "LIST", RESOURCES, TEXT, FIELD(pipeline_cuts), "auto", SLC_REPORTED,
+     "First layer of each piece but the first, as h.4,h.8,head; auto: by estimated times", CONFIG(pipeline_cuts)},
     {"plan", "FILE", RESOURCES, TEXT, FIELD(plan), NULL, SLC_REPORTED | SLC_MEASURED,
      "Run this plan, which --plan-out or sluice plan has written, instead of making one", CONFIG(plan_file)},
     {"time-limit", "S", RESOURCES, REAL, FIELD(time_limit_s), "0", SLC_OWN | SLC_MEASURED,
@@ -572,6 +581,52 @@ static sluice_status check_plan(const slc_training_options *o)
     return SLUICE_OK;
 }
 
+enum { STAGES_MOST = 1024 };
+
+/* Returns the number of stages, 0 for off; UINT64_MAX: the text is no such number. */
+static uint64_t stages_of(const char *text)
+{
+    char *end;
+    if (!strcmp(text, "off")) return 0;
+    const unsigned long long stages = strtoull(text, &end, 10);
+    return *text >= '0' && *text <= '9' && !*end && stages >= 2 && stages <= STAGES_MOST ? stages : UINT64_MAX;
+}
+
+uint64_t slc_training_stages(const slc_training_options *o)
+{
+    return stages_of(o->pipeline);
+}
+
+/* Ranks that no whole number of replicas makes are refused at commit. */
+uint64_t slc_training_replicas(const slc_training_options *o, uint64_t ranks)
+{
+    const uint64_t stages = slc_training_stages(o);
+    return stages && ranks >= stages ? ranks / stages : ranks;
+}
+
+/* Options that a pipeline does not know yet are refused before the model is made. Evaluations, which are made without
+ * being asked for, are left out. */
+static sluice_status check_pipeline(slc_training_options *o)
+{
+    static const char *const own[] = {"pipeline-schedule", "pipeline-chunks", "pipeline-cuts"};
+    static const char *const later[] = {"eval-batches", "eval-every",   "trace", "plan-out",
+                                        "profile-out",  "sample-every", "plan",  "lossy"};
+    const uint64_t stages = stages_of(o->pipeline);
+    if (stages == UINT64_MAX)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline %s: give off, or from 2 to %d stages", o->pipeline,
+                         STAGES_MOST);
+    for (size_t i = 0; !stages && i < sizeof own / sizeof *own; i++)
+        if (slc_training_option_given(o, own[i]))
+            return slc_error(SLUICE_ERR_ARGUMENT, "--%s goes with --pipeline P", own[i]);
+    if (!stages) return SLUICE_OK;
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+        if (slc_training_option_given(o, later[i]))
+            return slc_error(SLUICE_ERR_UNSUPPORTED, "--pipeline %s: not with --%s yet; leave one of them out",
+                             o->pipeline, later[i]);
+    o->eval_batches = 0;
+    return SLUICE_OK;
+}
+
 /* Checks the options beside --epochs. The number of steps is known only once the data are open, so options whose
  * default follows from it must be given. */
 static sluice_status check_epochs(const slc_training_options *o)
@@ -602,6 +657,7 @@ sluice_status slc_training_options_check(slc_training_options *o)
     if (!status) status = slc_throttle_check(o->throttle);
     if (!status) status = slc_training_onebit_check(o);
     if (!status) status = slc_training_optimizer_check(o);
+    if (!status) status = check_pipeline(o);
     if (!status) status = check_plan(o);
     if (!status) status = slc_lr_schedule_make(o, 0, &rates);
     if (!status && o->save_every && !o->save)
@@ -617,6 +673,7 @@ sluice_status slc_training_options_check(slc_training_options *o)
     o->model = sluice_model_family_name((uint32_t)model.family);
     o->head = model.head == SLUICE_HEAD_CLASSES ? "classes" : "tokens";
     if (o->weights) o->size = o->weights;
+    if (slc_training_stages(o) && slc_training_speaks(o) && !slc_training_option_given(o, "tied")) o->tied = "split";
     return slc_training_config(o, &config);
 }
 
@@ -785,6 +842,7 @@ sluice_status slc_training_config(const slc_training_options *o, sluice_config *
     config->updates = o->updates;
     config->steps = o->steps;
     config->measure_norm = o->log != NULL;
+    config->pipeline = (uint32_t)stages_of(o->pipeline);
     slc_training_optimizer_config(o, config);
     slc_training_onebit(o, &config->onebit);
     sluice_status status = SLUICE_OK;

@@ -78,6 +78,12 @@ sluice_status slc_training_options_check(slc_training_options *options);
  * two learning rates. Errors: MISMATCH on every rank, naming the option. */
 sluice_status slc_training_options_compare(const slc_training_options *options, sluice_world *world);
 
+/* Stages of the pipeline that options which have passed the check ask for; 0: none. */
+uint64_t slc_training_stages(const slc_training_options *options);
+/* Replicas of the model in a world of so many ranks, each of which takes data of its own: all of them, or in a pipeline
+ * one for each rank of a stage. */
+uint64_t slc_training_replicas(const slc_training_options *options, uint64_t ranks);
+
 /* Describe the model and the runtime that options which have passed the check ask for. *length: tokens a sequence, 0
  * for images. Fields that the data decides (classes) are not set yet. */
 sluice_status slc_training_model(const slc_training_options *options, sluice_model_config *model, uint32_t *length);

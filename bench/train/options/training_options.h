@@ -54,8 +54,10 @@ typedef struct {
     const char *nan, *accumulate, *tied, *sums;
     uint64_t nan_limit; /* skipped steps in a row that end the run */
     const char *strategy, *schedule, *recompute;
-    sluice_updates updates; /* no option: SLUICE_PLAN_UPDATES says */
-    const char *budget;     /* as given: "", "900MiB", "60%" */
+    const char *pipeline, *pipeline_schedule, *pipeline_cuts; /* off, or a number of stages; a name; auto, or layers */
+    uint64_t pipeline_chunks;                                 /* 0: as the schedule has them */
+    sluice_updates updates;                                   /* no option: SLUICE_PLAN_UPDATES says */
+    const char *budget;                                       /* as given: "", "900MiB", "60%" */
     const char *block;
     const char *throttle;
     double timeout_s;    /* 0: the world's default */

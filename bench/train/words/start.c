@@ -110,13 +110,25 @@ static void print_budget(FILE *out, const slc_training_options *o, const slc_tra
                          const sluice_plan_report *plan)
 {
     const double dp_mib = (double)r->dp_bytes / 0x1p20, mib = (double)plan->budget_bytes / 0x1p20;
-    if (!plan->budget_bytes)
+    if (slc_training_stages(o) && plan->budget_bytes)
+        fprintf(out, "budget     %.1f MiB a rank\n", mib);
+    else if (slc_training_stages(o))
+        fprintf(out, "budget     none (--budget)\n");
+    else if (!plan->budget_bytes)
         fprintf(out, "budget     none (--budget); to keep everything on every rank (dp) takes %.1f MiB a rank\n",
                 dp_mib);
     else if (strchr(o->budget, '%'))
         fprintf(out, "budget     %.1f MiB a rank = %s of the %.1f MiB that dp needs\n", mib, o->budget, dp_mib);
     else
         fprintf(out, "budget     %.1f MiB a rank; to keep everything on every rank (dp) takes %.1f MiB\n", mib, dp_mib);
+}
+
+static void print_pipeline(FILE *out, const slc_training_options *o)
+{
+    const uint64_t stages = slc_training_stages(o);
+    if (stages)
+        fprintf(out, "pipeline   %" PRIu64 " stages, schedule %s, cuts %s\n", stages, o->pipeline_schedule,
+                o->pipeline_cuts);
 }
 
 void slc_training_print_start(FILE *out, const slc_training_options *o, const slc_training_result *r,
@@ -130,6 +142,7 @@ void slc_training_print_start(FILE *out, const slc_training_options *o, const sl
     if (!strcmp(o->device, "cpu")) print_cores(out, cores);
     print_dropout(out, o);
     print_training(out, o, r, !strcmp(slc_training_data_get_facts(data)->about.what, "images"));
+    print_pipeline(out, o);
     if (!sluice_runtime_plan(rt, &plan)) print_budget(out, o, r, &plan);
     if (plan.provisional && r->steps_before + 3 <= o->steps)
         fprintf(out, "plan       follows after step %" PRIu64 ", when times are measured\n", r->steps_before + 3);

@@ -23,8 +23,11 @@ static bool in_use(const sluice_param *param)
 static const slc_unit_state *unit_of(const sluice_param *param)
 {
     const sluice_runtime *rt = param->rt;
+    const slc_stage_rows *far = &rt->stage.rows;
+    if (far->param == param && far->looks_up && rt->at.layer && rt->at.layer->index == param->layer) return &far->table;
     bool rows = param->rows_unit != SLC_NONE && rt->at.layer && rt->at.layer->index == param->layer;
-    return rt->units ? &rt->units[rows ? param->rows_unit : param->unit] : NULL;
+    const uint32_t unit = rows ? param->rows_unit : param->unit;
+    return rt->units && unit != SLC_NONE ? &rt->units[unit] : NULL;
 }
 
 /* A table of rows begins where its unit's buffer does. */
@@ -152,8 +155,7 @@ void *sluice_workspace_data(sluice_workspace *workspace)
 {
     if (!workspace) return nothing_given("workspace_data");
     const sluice_runtime *rt = workspace->rt;
-    const sluice_layer *layer = rt->model.layers[workspace->layer];
-    if (rt->at.layer == layer && rt->at.direction == workspace->direction)
+    if (rt->at.layer && rt->at.layer->index == workspace->layer && rt->at.direction == workspace->direction)
         return rt->regions[rt->at.slot].data + workspace->offset;
     return not_valid(rt, &workspace->told, "workspace", workspace->name,
                      workspace->direction == SLUICE_FORWARD

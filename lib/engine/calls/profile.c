@@ -36,6 +36,7 @@ sluice_status sluice_runtime_profile_write(sluice_runtime *rt, const char *path,
     SLC_HOLD_FLOATS;
     slc_times times;
     sluice_status status = slc_runtime_require(rt, true, "profile_write");
+    if (!status) status = slc_runtime_require_no_stages(rt, "profile_write");
     if (!status && (!path || !model)) status = slc_error(SLUICE_ERR_ARGUMENT, "profile_write: path and model");
     if (!status && rt->mode != SLC_IDLE)
         status = slc_error(SLUICE_ERR_ORDER, "profile_write: must be called between steps");
@@ -74,6 +75,8 @@ sluice_status sluice_runtime_plan_json(sluice_runtime *rt, const char *model, ch
         return slc_error(SLUICE_ERR_ARGUMENT, "runtime_plan_json: a runtime, a model and both results are needed");
     *plan = *profile = NULL;
     if (!rt->committed) return slc_error(SLUICE_ERR_ORDER, "runtime_plan_json: before commit");
+    sluice_status whole = slc_runtime_require_no_stages(rt, "runtime_plan_json");
+    if (whole) return whole;
     slc_plan_forecast forecast = rt->current.forecast;
     slc_profile *made;
     if (*rt->current.member) forecast.why = rt->current.member;

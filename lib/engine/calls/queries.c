@@ -28,6 +28,16 @@ sluice_param *sluice_runtime_param(const sluice_runtime *rt, uint32_t index)
     return rt && index < rt->model.param_count ? rt->model.params[index] : NULL;
 }
 
+uint32_t sluice_runtime_replicas(const sluice_runtime *rt)
+{
+    return rt ? (uint32_t)rt->replicas : 0;
+}
+
+uint32_t sluice_runtime_replica(const sluice_runtime *rt)
+{
+    return rt ? (uint32_t)rt->replica : 0;
+}
+
 sluice_world *sluice_runtime_world(const sluice_runtime *rt)
 {
     return rt ? rt->world : NULL;
@@ -49,9 +59,15 @@ const char *sluice_runtime_device(const sluice_runtime *rt)
     return slc_device_describe(slc_device_get_kind(rt->device) == SLC_DEVICE_HOST ? "cpu" : "cuda");
 }
 
+bool sluice_layer_here(const sluice_layer *layer)
+{
+    return layer && layer->index != SLC_NONE;
+}
+
 bool sluice_layer_recomputes(const sluice_layer *layer)
 {
-    return layer && layer->rt->committed && layer->rt->current.plan->recompute[layer->index];
+    return layer && layer->rt->committed && sluice_layer_here(layer) &&
+           layer->rt->current.plan->recompute[layer->index];
 }
 
 const char *sluice_layer_strategy_name(const sluice_layer *layer)

@@ -4,6 +4,7 @@
 #include "lib/engine/rows/look_up.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/pass.h"
+#include "lib/engine/step/stage_rows.h"
 
 #include <string.h>
 
@@ -19,9 +20,24 @@ static bool between_micro_batches(const sluice_runtime *rt, uint32_t *micro_batc
     return next->slot == 0;
 }
 
+/* In a pipeline the rows of a step's micro-batches are set one after another, before its first slot. */
+static sluice_status check_time_in_stage(const sluice_param *param)
+{
+    const sluice_runtime *rt = param->rt;
+    if (rt->mode == SLC_IN_STEP && !rt->at.cursor && rt->at.state == SLC_BETWEEN_SLOTS &&
+        param->rows_set < rt->job.micro_batches)
+        return SLUICE_OK;
+    return slc_error(
+        SLUICE_ERR_ORDER,
+        "rows_set of \"%s\": in a pipeline it must be called for each of the %u micro-batches of a step, on "
+        "every rank, before the step's first slot",
+        param->name, rt->job.micro_batches);
+}
+
 static sluice_status check_time(const sluice_param *param)
 {
     uint32_t micro_batch;
+    if (slc_is_stage(&param->rt->stage)) return check_time_in_stage(param);
     if (!between_micro_batches(param->rt, &micro_batch))
         return slc_error(SLUICE_ERR_ORDER,
                          "rows_set of \"%s\": must be called before a micro-batch: after step_begin or "
@@ -57,6 +73,7 @@ static sluice_status too_many(const sluice_param *param)
 static bool set_rows(sluice_param *param, const int32_t *rows, uint64_t count, int32_t *places)
 {
     uint64_t row_count = param->count / param->row_elements;
+    if (slc_is_stage(&param->rt->stage)) return slc_stage_rows_set(param->rt, rows, count, places);
     if (param->rows_unit != SLC_NONE)
         return slc_look_up_set(param->rt->units[param->rows_unit].look_up, rows, count, places);
     if (!slc_row_list_make(param->marks, row_count, rows, count, param->most_rows, NULL, NULL)) return false;

@@ -15,6 +15,8 @@
 #include "lib/engine/step/drain.h"
 #include "lib/engine/step/gradients.h"
 #include "lib/engine/step/pass.h"
+#include "lib/engine/step/stage_rows.h"
+#include "lib/engine/step/stages_agree.h"
 #include "lib/engine/step/words.h"
 #include "lib/plan/strategy_table.h"
 
@@ -33,7 +35,7 @@ static void begin_compressed(sluice_runtime *rt, slc_step_state *step, const slu
 {
     const slc_compressed *onebit = &rt->onebit;
     step->own_scale =
-        options->gradient_scale == 0 ? 1.0 / rt->config.micro_batches : options->gradient_scale * rt->size;
+        options->gradient_scale == 0 ? 1.0 / rt->config.micro_batches : options->gradient_scale * rt->replicas;
     step->own_factor = 1;
     if (!rt->compression.on) return;
     step->compressed = onebit->phase(onebit->context, step->step).compressed;
@@ -47,7 +49,7 @@ static void begin_compressed(sluice_runtime *rt, slc_step_state *step, const slu
  * collective. A sum in rank order is scaled where it is made; and what micro-batches are added to is scaled. */
 static bool leaves_scale(const sluice_runtime *rt)
 {
-    return rt->config.sums == SLUICE_SUMS_NCCL && rt->size > 1 && !rt->job.each;
+    return rt->config.sums == SLUICE_SUMS_NCCL && rt->replicas > 1 && !rt->job.each;
 }
 
 sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *given)
@@ -67,7 +69,7 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
     rt->measure->settled_s += slc_seconds(slc_clock_ns() - came_ns);
     slc_step_state *step = &rt->steps[pass->parity ^ 1];
     double scale = options->gradient_scale;
-    if (scale == 0) scale = 1.0 / ((double)rt->size * rt->config.micro_batches);
+    if (scale == 0) scale = 1.0 / ((double)rt->replicas * rt->config.micro_batches);
     *step = (slc_step_state){.norms = step->norms,
                              .ahead = step->ahead,
                              .step = rt->step + 1,
@@ -166,10 +168,29 @@ static void make_invalid(sluice_runtime *rt, const sluice_layer *layer)
     }
 }
 
+/* In a stage each micro-batch has activations of its own. */
+static void find_activations(sluice_runtime *rt, const slc_item *slot)
+{
+    const slc_stage *stage = &rt->stage;
+    if (!slc_is_stage(stage)) return;
+    for (uint32_t i = stage->first_life[slot->slot]; i < stage->first_life[slot->slot + 1]; i++) {
+        const uint32_t life = stage->lives[i];
+        const slc_activation_turn *turn = &rt->job.turns[life];
+        if (slot->micro_batch % turn->turns == turn->turn)
+            rt->model.activations[stage->own.activations[life]]->data = stage->places[life];
+    }
+}
+
 static sluice_status require_layer(sluice_layer *layer, slot_call call)
 {
     if (!layer) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no layer given", call_name(call));
     sluice_status status = slc_runtime_require(layer->rt, true, call_name(call));
+    if (!status && !sluice_layer_here(layer))
+        status = slc_runtime_fail(layer->rt,
+                                  slc_error(SLUICE_ERR_ORDER,
+                                            "layer \"%s\": %s, but this rank does not hold it: in a pipeline run what "
+                                            "sluice_step_next says",
+                                            layer->name, call_name(call)));
     slc_comm_call(layer->rt->comm, call_name(call), layer->name);
     return status;
 }
@@ -195,12 +216,14 @@ static sluice_status slot_begin(sluice_layer *layer, slot_call call)
     if (status) return slc_runtime_fail(rt, status);
     const slc_item *item = next_slot(rt);
     if (opens && !evaluating) slc_measure_slot_begin(rt->measure);
+    if (opens) find_activations(rt, item);
     make_valid(rt, layer, item, call == BACKWARD_BEGIN);
     rt->at.state = call == RECOMPUTE_BEGIN ? SLC_RECOMPUTING : SLC_IN_SLOT;
     rt->at.layer = layer;
     rt->at.direction = call == BACKWARD_BEGIN ? SLUICE_BACKWARD : SLUICE_FORWARD;
     rt->at.slot = item->slot;
     if (call == BACKWARD_BEGIN) status = slc_gradients_begin(rt, layer, item);
+    if (!status) status = slc_stage_rows_open(rt, layer, item, call == BACKWARD_BEGIN);
     if (!status) status = slc_check_slot_begin(rt, item);
     return slc_runtime_fail(rt, status);
 }
@@ -229,6 +252,7 @@ static sluice_status slot_end(sluice_layer *layer, slot_call call)
         slc_measure_slot_end(rt->measure, item->slot);
     wait_for_writer(rt, pass, item, call);
     make_invalid(rt, layer);
+    slc_stage_rows_close(rt);
     rt->at.layer = NULL;
     rt->at.state = call == RECOMPUTE_END ? SLC_RECOMPUTED : SLC_BETWEEN_SLOTS;
     if (!status && call != RECOMPUTE_END) status = slc_pass_slot_end(rt, pass);
@@ -350,7 +374,8 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
                                               rt->at.state == SLC_BETWEEN_SLOTS ? "run" : "ended", item->micro_batch));
     }
     slc_step_state *step = &rt->steps[pass->parity];
-    status = slc_pass_wait(rt, pass, rt->agreement.item, &step->exposed_s);
+    status = slc_stages_agree(rt, pass, step);
+    if (!status) status = slc_pass_wait(rt, pass, rt->agreement.item, &step->exposed_s);
     if (status) return slc_runtime_fail(rt, status);
     rt->mode = SLC_IDLE;
     slc_step_state *agreed = slc_agrees_late(rt) ? &rt->steps[pass->parity ^ 1] : step;
@@ -384,6 +409,7 @@ sluice_status sluice_runtime_sync(sluice_runtime *rt)
 sluice_status sluice_evaluate_begin(sluice_runtime *rt)
 {
     sluice_status status = slc_runtime_require_mode(rt, SLC_IDLE, "evaluate_begin");
+    if (!status) status = slc_runtime_require_no_stages(rt, "evaluate_begin");
     if (!status) status = slc_check_call(rt, "evaluate_begin", NULL, NULL);
     if (!status) status = slc_phase_require_equal(rt, "evaluate_begin");
     if (!status) status = slc_comm_meet(rt->comm, "evaluate_begin", NULL);

@@ -104,7 +104,7 @@ sluice_status slc_engine_make_job(sluice_runtime *rt)
     sluice_status status = slc_phase_commit(rt);
     if (!status) status = slc_norms_create(rt);
     if (status) return status;
-    *job = (slc_job){.world = (uint32_t)rt->size,
+    *job = (slc_job){.world = (uint32_t)rt->replicas,
                      .micro_batches = rt->config.micro_batches,
                      .each = rt->config.accumulate == SLUICE_ACCUMULATE_EACH,
                      .barrier = rt->config.clip > 0 || rt->config.nan == SLUICE_NAN_SKIP || rt->agreement.norm_count,

@@ -9,6 +9,7 @@
 #include "lib/engine/making/device.h"
 #include "lib/engine/making/host_memory.h"
 #include "lib/engine/making/job.h"
+#include "lib/engine/making/stage.h"
 #include "lib/engine/engine.h"
 #include "lib/engine/measure/marks.h"
 #include "lib/engine/measure/measure.h"
@@ -18,6 +19,7 @@
 #include "lib/engine/runtime.h"
 #include "lib/engine/settings.h"
 #include "lib/engine/step/agreement.h"
+#include "lib/engine/step/messages.h"
 #include "lib/engine/step/pass.h"
 #include "lib/engine/step/progress.h"
 #include "lib/optim/optimizers.h"
@@ -147,14 +149,20 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *given,
     rt->planning.cancel = (slc_cancel){world_has_failed, world};
     rt->rank = sluice_world_rank(world);
     rt->size = sluice_world_size(world);
+    rt->lane = rt->comm;
+    rt->replica = rt->rank;
+    rt->replicas = rt->size;
     rt->planning.strategy = strdup(config->strategy);
     rt->planning.schedule = strdup(config->schedule);
     rt->planning.kept = config->plan_file ? strdup(config->plan_file) : NULL;
+    rt->stage.schedule = strdup(config->pipeline_schedule ? config->pipeline_schedule : "1f1b");
+    rt->stage.cuts = strdup(config->pipeline_cuts ? config->pipeline_cuts : "auto");
     slc_gate_init(&rt->lanes.computed);
     uint32_t threads = config->threads ? config->threads : 1;
 
     status = SLUICE_ERR_MEMORY;
-    if (!rt->planning.strategy || !rt->planning.schedule || (config->plan_file && !rt->planning.kept))
+    if (!rt->planning.strategy || !rt->planning.schedule || !rt->stage.schedule || !rt->stage.cuts ||
+        (config->plan_file && !rt->planning.kept))
         slc_error(status, "runtime");
     else
         status = slc_engine_fuse_bytes(config->fuse, &rt->planning.fuse_bytes);
@@ -191,20 +199,23 @@ sluice_status sluice_runtime_commit(sluice_runtime *rt)
         return slc_error(SLUICE_ERR_ARGUMENT, "commit: there is no layer or no parameter; register the model first");
 
     status = slc_engine_compare_registration(rt);
+    if (!status) status = slc_stage_begin(rt);
     if (!status) status = slc_engine_choose_block(rt);
     if (!status) status = slc_engine_make_job(rt);
+    if (!status && slc_is_stage(&rt->stage)) status = slc_stage_make(rt);
     if (!status) status = slc_check_commit(rt);
     if (!status) status = slc_measure_create(&rt->job, &rt->measure);
     if (!status) status = slc_marks_create(rt, &rt->marks);
     if (!status) status = slc_progress_create(rt);
     if (!status) status = slc_engine_look_at_host(rt, &host);
-    if (!status) status = slc_engine_first_plan(rt);
-    if (!status) {
+    if (!status && !slc_is_stage(&rt->stage)) status = slc_engine_first_plan(rt);
+    if (!status && !slc_is_stage(&rt->stage)) {
         const slc_plan_request request = slc_engine_standing_request(rt);
         status = slc_phase_check_plans(rt, &request);
     }
     if (!status) slc_engine_warn_of_memory(rt, &host);
     if (!status) status = slc_engine_explain_memory(rt, &host, slc_engine_make_arena(rt));
+    if (!status) status = slc_stage_open(rt);
     if (status) return slc_runtime_fail(rt, status);
     rt->committed = true;
     return SLUICE_OK;
@@ -215,15 +226,17 @@ sluice_status sluice_runtime_commit(sluice_runtime *rt)
 static void stop_operations(sluice_runtime *rt)
 {
     if (!rt->memory.arena) return;
-    bool idle = slc_gate_passed(slc_comm_completed(rt->comm), rt->lanes.next_operation);
+    bool idle =
+        slc_gate_passed(slc_comm_completed(rt->lane), rt->lanes.next_operation) && slc_stage_messages_are_over(rt);
     /* After a failure of this rank's own, what operations wait for may never come. */
     const bool stuck = rt->mode != SLC_IDLE || (rt->failure.status && !rt->failure.alike);
     if (stuck && !idle)
         slc_comm_fail(rt->comm, SLUICE_ERR_ORDER, "the runtime was destroyed inside a step");
     else if (!idle && !sluice_world_check(rt->world))
-        (void)slc_comm_wait(rt->comm, rt->lanes.next_operation);
+        (void)slc_comm_wait(rt->lane, rt->lanes.next_operation);
     /* Kernels that are issued but not done still use the arena. A device that has failed does not make this wait. */
     (void)slc_stream_synchronize(&rt->compute);
+    slc_stage_close(rt);
     slc_comm_attach(rt->comm, NULL, NULL, 0);
 }
 
@@ -245,6 +258,8 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     slc_pinned_destroy(&rt->progress);
     slc_recording_destroy(rt->recording);
     slc_check_destroy(rt->check);
+    slc_stage_close(rt);
+    slc_stage_destroy(rt);
     slc_engine_destroy_job(rt);
     slc_registration_fini(&rt->model);
     if (!rt->config.optimizer) slc_optimizer_destroy(&rt->optimizer, &rt->onebit);

@@ -39,6 +39,7 @@ size_t slc_recording_read(const slc_recording *recording, slc_moment_lane lane, 
 sluice_status sluice_runtime_record(sluice_runtime *rt)
 {
     sluice_status status = slc_runtime_require_mode(rt, SLC_IDLE, "record");
+    if (!status) status = slc_runtime_require_no_stages(rt, "record");
     if (status || rt->recording) return status;
     return slc_recording_create(&rt->recording);
 }

@@ -54,14 +54,14 @@ sluice_status slc_staging_gather(sluice_runtime *rt, const slc_unit *unit, const
                  .elements = length,
                  .block_elements = length,
                  .block_count = 1,
-                 .src = slc_element(data, dtype, shard ? start / (uint64_t)rt->size : start),
+                 .src = slc_element(data, dtype, shard ? start / (uint64_t)rt->replicas : start),
                  .src_layout = shard ? SLC_SHARD : SLC_WHOLE,
                  .dst = rt->memory.staging,
                  .alone = true,
                  .what = "reading a parameter"};
-    sluice_status status = slc_comm_submit(rt->comm, &op, 1, NULL);
-    if (!status) status = slc_comm_wait(rt->comm, ++rt->lanes.next_operation);
-    return status ? status : slc_comm_synchronize(rt->comm, rt->lanes.next_operation);
+    sluice_status status = slc_comm_submit(rt->lane, &op, 1, NULL);
+    if (!status) status = slc_comm_wait(rt->lane, ++rt->lanes.next_operation);
+    return status ? status : slc_comm_synchronize(rt->lane, rt->lanes.next_operation);
 }
 
 slc_file_room slc_engine_file_room(const sluice_runtime *rt)

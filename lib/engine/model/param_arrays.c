@@ -86,17 +86,28 @@ static sluice_status read_owners(sluice_param *param, array source, uint64_t fir
     return status ? status : released;
 }
 
+/* Reads an array of a stage: the rank that holds it sends it to all. */
+static sluice_status get_from_stage(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, float *dst)
+{
+    sluice_runtime *rt = param->rt;
+    sluice_status status =
+        param->unit == SLC_NONE ? SLUICE_OK : load(rt, array_of(param, which), param->first + first, dst, count);
+    return status ? status : sluice_world_broadcast(rt->world, dst, count * sizeof *dst, (int)param->holder);
+}
+
 /* The only rank owns everything, where it would be as a whole. */
 bool slc_param_is_gathered(const sluice_param *param, uint32_t which)
 {
-    return param->rt->size > 1 && (array_of(param, which).sharded || param->apart);
+    if (slc_is_stage(&param->rt->stage)) return true;
+    return param->rt->replicas > 1 && (array_of(param, which).sharded || param->apart);
 }
 
 sluice_status slc_param_get(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, float *dst)
 {
-    const array source = array_of(param, which);
     if (!count) return SLUICE_OK;
-    if (slc_param_is_gathered(param, which)) return read_owners(param, source, first, count, dst);
+    if (slc_is_stage(&param->rt->stage)) return get_from_stage(param, which, first, count, dst);
+    if (slc_param_is_gathered(param, which)) return read_owners(param, array_of(param, which), first, count, dst);
+    const array source = array_of(param, which);
     return load(param->rt, source, param->first + first, dst, count);
 }
 
@@ -110,6 +121,7 @@ bool slc_param_owned(const sluice_param *param, uint64_t *first, uint64_t *count
 
 bool slc_param_kept(const sluice_param *param, uint32_t which, uint64_t *first, uint64_t *count)
 {
+    if (param->unit == SLC_NONE) return false;
     /* Every rank may hold values whole though their masters are sharded. */
     bool whole = !array_of(param, which).sharded || (!which && !param->rt->units[param->unit].shard);
     return whole ? *count > 0 : slc_param_owned(param, first, count);
@@ -148,6 +160,7 @@ sluice_status slc_param_add_owned(const sluice_param *param, uint32_t which, int
 
 sluice_status slc_param_put(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, const float *src)
 {
+    if (param->unit == SLC_NONE) return SLUICE_OK; /* another stage keeps it */
     if (!which) return write_values(param, first, count, src);
     return write_array(param, array_of(param, which), first, count, src);
 }

@@ -172,6 +172,7 @@ sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *giv
     *param = (sluice_param){.rt = rt,
                             .number = rt->model.param_count,
                             .layer = layer->index,
+                            .adder = layer,
                             .name = name,
                             .count = desc->count,
                             .dtype = layer->precision,

@@ -98,6 +98,10 @@ void slc_settings_text(const sluice_runtime *rt, char out[SLC_SETTINGS_BYTES])
     add(&t, "wire %s\n", sluice_dtype_name(c->wire));
     add_number(&t, "micro_batches", c->micro_batches);
     add_number(&t, "block_bytes", c->block_bytes);
+    add_number(&t, "pipeline", c->pipeline);
+    add_number(&t, "pipeline_chunks", c->pipeline_chunks);
+    add_name(&t, "pipeline_schedule", rt->stage.schedule);
+    add_name(&t, "pipeline_cuts", rt->stage.cuts);
     CHOICE(&t, "plan_file", rt->planning.kept != NULL, "not given", "given");
     if (rt->planning.fuse_bytes == SLC_FUSE_AUTO)
         add(&t, "fuse auto\n");

@@ -16,18 +16,20 @@ enum { SLC_GRAIN = 16 }; /* elements: parameters and shards start at multiples o
 
 struct sluice_param {
     sluice_runtime *rt;
-    uint32_t number; /* position in registration order */
-    uint32_t layer;  /* the layer that added it */
-    char *name;      /* LAYER.NAME */
+    uint32_t number;           /* position in registration order */
+    uint32_t layer;            /* the layer that added it; SLC_NONE: that lies in another stage (making/stage.h) */
+    const sluice_layer *adder; /* the same, wherever it lies */
+    uint32_t holder;           /* in a pipeline: the rank that holds it */
+    char *name;                /* LAYER.NAME */
     uint64_t count;
     sluice_dtype dtype;
     bool frozen, no_decay, tied, no_backward_value;
-    bool apart; /* replicas differ by roundings: whatever reads it takes each element from its owner */
-    uint32_t unit;
-    uint64_t first;                   /* its first element in the unit */
-    bool fresh;                       /* nothing has been added to its gradient yet: the content is undefined */
-    uint32_t norm;                    /* index of its first norm in slc_step_state.norms; valid if the optimizer asks
-                                         for norms and the parameter is trainable */
+    bool apart;     /* replicas differ by roundings: whatever reads it takes each element from its owner */
+    uint32_t unit;  /* SLC_NONE: it lies in another stage */
+    uint64_t first; /* its first element in the unit */
+    bool fresh;     /* nothing has been added to its gradient yet: the content is undefined */
+    uint32_t norm;  /* index of its first norm in slc_step_state.norms; valid if the optimizer asks
+                       for norms and the parameter is trainable */
     uint64_t row_elements, most_rows; /* its layer reads at most so many rows of so many elements; 0: all of it */
     uint32_t rows_set;   /* micro-batches of this step (in evaluation: of this pass) whose rows are known */
     uint32_t rows_unit;  /* the unit of rows that its layer reads and adds to; SLC_NONE: not split */

@@ -21,11 +21,12 @@ slc_part slc_part_of_param(const slc_part *part, const sluice_param *param)
 slc_part slc_part_first_owned(const sluice_param *param, uint64_t first, uint64_t count)
 {
     const sluice_runtime *rt = param->rt;
+    if (param->unit == SLC_NONE) return (slc_part){0}; /* another stage has it */
     const slc_unit *unit = &rt->job.units[param->unit];
     sluice_param piece = {.first = param->first + first, .count = count};
     slc_part range = {0};
     for (uint64_t b = piece.first / unit->block_elements; !range.count && b < slc_unit_blocks(unit); b++) {
-        slc_part part = slc_unit_part(unit, (uint32_t)rt->size, b, (uint32_t)rt->rank);
+        slc_part part = slc_unit_part(unit, (uint32_t)rt->replicas, b, (uint32_t)rt->replica);
         if (part.first >= piece.first + count) break;
         range = slc_part_of_param(&part, &piece);
     }

@@ -2,6 +2,7 @@
  * tests/engine/replan_test.c covers this file. */
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
+#include "lib/comm/groups.h"
 #include "lib/engine/check/check.h"
 #include "lib/engine/measure/rss.h"
 #include "lib/engine/model/buffers.h"
@@ -44,14 +45,20 @@ static sluice_status locate(sluice_runtime *rt)
 {
     sluice_status status = SLUICE_OK;
     for (uint32_t u = 0; !status && u < rt->job.unit_count; u++) status = locate_unit(rt, u);
-    for (uint32_t i = 0; i < rt->model.activation_count; i++)
-        rt->model.activations[i]->data = slc_engine_buffer(rt, SLC_BUFFER_ACTIVATION, SLC_NONE, i);
+    for (uint32_t i = 0; i < rt->job.activation_count; i++) {
+        void *place = slc_engine_buffer(rt, SLC_BUFFER_ACTIVATION, SLC_NONE, i);
+        if (slc_is_stage(&rt->stage))
+            rt->stage.places[i] = place;
+        else
+            rt->model.activations[i]->data = place;
+    }
     for (uint32_t s = 0; s < slc_job_slots(&rt->job); s++)
         if (rt->regions[s].sizes.bytes)
             rt->regions[s].data = slc_engine_buffer(rt, SLC_BUFFER_WORKSPACE, SLC_NONE, rt->regions[s].workspace);
     for (uint32_t i = 0; i < rt->current.plan->train.item_count; i++)
         if (rt->current.plan->train.items[i].kind == SLC_ITEM_AGREE) rt->agreement.item = i;
-    rt->agreement.words = slc_engine_buffer(rt, SLC_BUFFER_AGREEMENT, SLC_NONE, 0);
+    rt->agreement.words =
+        slc_is_stage(&rt->stage) ? rt->stage.words : slc_engine_buffer(rt, SLC_BUFFER_AGREEMENT, SLC_NONE, 0);
     rt->memory.staging = slc_engine_buffer(rt, SLC_BUFFER_STAGING, SLC_NONE, 0);
     return status ? status : slc_pass_words_place(rt);
 }
@@ -62,8 +69,12 @@ static sluice_status attach(sluice_runtime *rt)
 {
     void *scratch = slc_engine_buffer(rt, SLC_BUFFER_SCRATCH, SLC_NONE, 0);
     if (rt->memory.attached && rt->memory.scratch == scratch) return SLUICE_OK;
-    sluice_status status =
-        slc_comm_attach(rt->comm, slc_arena_segment(rt->memory.arena), scratch, rt->job.scratch_bytes);
+    slc_segment *segment = slc_arena_segment(rt->memory.arena);
+    sluice_status status = slc_is_stage(&rt->stage)
+                               ? slc_comm_attach_apart(rt->comm, segment, NULL, 0)
+                               : slc_comm_attach(rt->comm, segment, scratch, rt->job.scratch_bytes);
+    if (!status && slc_is_stage(&rt->stage))
+        status = slc_comm_group_attach(rt->lane, NULL, 0); /* a single rank needs none; rows lie there */
     /* On a device that runs ahead updates and collectives share a stream, whose order the communication thread makes.
      */
     if (slc_device_runs_ahead(rt->device)) rt->updates = *slc_comm_stream(rt->comm);
@@ -151,6 +162,6 @@ sluice_status slc_engine_make_arena(sluice_runtime *rt)
     if (status) return status;
     rt->memory.base = slc_arena_segment(rt->memory.arena)->base;
     status = slc_engine_place_plan(rt);
-    rt->lanes.next_operation = atomic_load(&slc_comm_completed(rt->comm)->value);
+    rt->lanes.next_operation = atomic_load(&slc_comm_completed(rt->lane)->value);
     return status;
 }

@@ -234,6 +234,8 @@ sluice_status sluice_runtime_replan(sluice_runtime *rt, const char *strategy, co
     sluice_status status = slc_runtime_require(rt, true, "replan");
     if (status) return status;
     if (rt->mode != SLC_IDLE) return slc_error(SLUICE_ERR_ORDER, "replan: must be called between steps");
+    status = slc_runtime_require_no_stages(rt, "replan");
+    if (status) return status;
     slc_plan_request request = {.strategy = strategy ? strategy : rt->planning.strategy,
                                 .schedule = schedule ? schedule : rt->planning.schedule,
                                 .budget_bytes = budget ? budget : rt->current.budget_bytes};

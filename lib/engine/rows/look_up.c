@@ -81,13 +81,13 @@ static uint32_t count_joined(const slc_row_list *a, const slc_row_list *b)
 }
 
 /* Goes from the last row to the first, so that no row is overwritten before it has moved up. */
-static sluice_status add_table_to_sum(sluice_runtime *rt, uint32_t u)
+sluice_status slc_rows_add_to_sums(sluice_stream *stream, const slc_rows_merge *m)
 {
-    const slc_look_up *look_up = rt->units[u].look_up;
-    const slc_row_list *table = look_up->table_list;
-    slc_row_list *sum = look_up->sum_list;
-    uint64_t bytes = row_bytes(rt, u), elements = rt->job.units[u].row_elements;
-    unsigned char *rows = rt->units[u].gradient, *sums = sum_of(rt, u);
+    const slc_row_list *table = m->table;
+    slc_row_list *sum = m->sum;
+    const uint64_t bytes = m->elements * sluice_dtype_bytes(m->dtype);
+    const unsigned char *rows = m->rows;
+    unsigned char *sums = m->sums;
     uint32_t i = sum->count, j = table->count, at = count_joined(sum, table);
     sluice_status status = SLUICE_OK;
     sum->count = at;
@@ -98,25 +98,37 @@ static sluice_status add_table_to_sum(sluice_runtime *rt, uint32_t u)
         if (there) i--;
         if (there && i < at) {
             sum->rows[at] = sum->rows[i];
-            status = slc_copy(&rt->compute, sums + at * bytes, sums + i * bytes, bytes);
+            status = slc_copy(stream, sums + at * bytes, sums + i * bytes, bytes);
         }
         if (adds) {
             void *to = sums + at * bytes;
             const void *from = rows + --j * bytes;
-            const slc_reduce_args add = {.count = elements,
+            const slc_reduce_args add = {.count = m->elements,
                                          .sources = &from,
                                          .source_count = 1,
                                          .destination_count = 1,
                                          .destinations = &to,
                                          .scale = 1,
                                          .accumulate = true};
-            if (!status) status = slc_reduce(&rt->compute, &add);
+            if (!status) status = slc_reduce(stream, &add);
         } else if (!there) {
             sum->rows[at] = row;
-            status = slc_copy(&rt->compute, sums + at * bytes, rows + --j * bytes, bytes);
+            status = slc_copy(stream, sums + at * bytes, rows + --j * bytes, bytes);
         }
     }
     return status;
+}
+
+static sluice_status add_table_to_sum(sluice_runtime *rt, uint32_t u)
+{
+    const slc_look_up *look_up = rt->units[u].look_up;
+    const slc_rows_merge merge = {.elements = rt->job.units[u].row_elements,
+                                  .dtype = rt->units[u].gradient_dtype,
+                                  .table = look_up->table_list,
+                                  .rows = rt->units[u].gradient,
+                                  .sum = look_up->sum_list,
+                                  .sums = sum_of(rt, u)};
+    return slc_rows_add_to_sums(&rt->compute, &merge);
 }
 
 sluice_status slc_look_up_end_gradient(sluice_runtime *rt, uint32_t u, uint32_t micro_batch)

@@ -35,6 +35,18 @@ bool slc_look_up_set(slc_look_up *look_up, const int32_t *rows, uint64_t count, 
 sluice_status slc_look_up_begin_gradient(sluice_runtime *rt, uint32_t unit);
 sluice_status slc_look_up_end_gradient(sluice_runtime *rt, uint32_t unit, uint32_t micro_batch);
 
+/* Gradients of rows that are added to sums of rows: `sum` becomes the list of the rows of both, and `sums`, which has
+ * room for them, is laid out anew. */
+typedef struct {
+    uint64_t elements;  /* of a row */
+    sluice_dtype dtype; /* of both: fp32 */
+    const slc_row_list *table;
+    const void *rows;
+    slc_row_list *sum;
+    void *sums;
+} slc_rows_merge;
+sluice_status slc_rows_add_to_sums(sluice_stream *stream, const slc_rows_merge *merge);
+
 /* The operations of a ROWS unit. The caller sets their hooks and waits. */
 slc_op slc_look_up_gather(const sluice_runtime *rt, const slc_item *item);
 slc_op slc_look_up_reduce(const sluice_runtime *rt, const slc_item *item, const slc_step_state *step);

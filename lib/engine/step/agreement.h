@@ -28,6 +28,10 @@ typedef struct {
     slc_pinned seen;                     /* their copies */
 } slc_agreement;
 
+/* ---- operations.c: around the all-reduce of agreement.words, to and from the step ---- */
+sluice_status slc_agreement_begin(sluice_runtime *rt, slc_step_state *step);
+sluice_status slc_agreement_end(sluice_runtime *rt, slc_step_state *step);
+
 /* ---- norms.c: norms of whole parameters, for an optimizer that asks for them ---- */
 sluice_status slc_norms_create(sluice_runtime *rt);
 void slc_norms_destroy(sluice_runtime *rt);

@@ -19,7 +19,7 @@ static sluice_status name_non_finite(sluice_runtime *rt, const slc_step_state *s
     free(bad);
     if (status) return status;
     const sluice_param *param = first == SLC_NONE ? NULL : rt->model.params[first];
-    const char *name = !param ? "?" : param->tied ? param->name : rt->model.layers[param->layer]->name;
+    const char *name = !param ? "?" : param->tied ? param->name : param->adder->name;
     const char *advice =
         rt->check ? "under SLUICE_ENGINE_CHECK that may be memory that nobody has written: an activation or workspace "
                     "that is believed to be zero, or an address of an earlier slot or step"

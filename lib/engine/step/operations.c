@@ -13,6 +13,7 @@
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/agreement.h"
 #include "lib/engine/step/claims.h"
+#include "lib/engine/step/stage_rows.h"
 #include "lib/engine/step/update.h"
 #include "lib/engine/step/words.h"
 #include "lib/plan/strategy_table.h"
@@ -44,7 +45,7 @@ static sluice_status begin_ahead(sluice_runtime *rt, const slc_step_state *step)
     return status ? status : slc_pass_words_pack(rt, step);
 }
 
-static sluice_status agreement_begin(sluice_runtime *rt, slc_step_state *step)
+sluice_status slc_agreement_begin(sluice_runtime *rt, slc_step_state *step)
 {
     if (step->ahead) return begin_ahead(rt, step);
     for (int i = 0; rt->compression.on && rt->config.nan == SLUICE_NAN_STOP && i < SLC_BADS; i++)
@@ -63,7 +64,7 @@ static double clip_factor(double clip, double norm)
     return factor < 1 ? factor : 1;
 }
 
-static sluice_status agreement_end(sluice_runtime *rt, slc_step_state *step)
+sluice_status slc_agreement_end(sluice_runtime *rt, slc_step_state *step)
 {
     memcpy(step->bins, rt->agreement.words, sizeof step->bins);
     step->non_finite = rt->agreement.words[NON_FINITE_WORD];
@@ -115,7 +116,8 @@ static sluice_status on_start(void *argument)
     slc_operation *context = argument;
     record(context, SLC_MOMENT_BEGINS);
     sluice_status status = slc_pass_claims(context->rt, context->pass, context->item, true);
-    if (!status && item_of(context)->kind == SLC_ITEM_AGREE) status = agreement_begin(context->rt, context->step);
+    if (!status && item_of(context)->kind == SLC_ITEM_AGREE && !slc_is_stage(&context->rt->stage))
+        status = slc_agreement_begin(context->rt, context->step);
     return status;
 }
 
@@ -169,7 +171,8 @@ static sluice_status on_reduced(void *argument)
     slc_operation *context = argument;
     uint64_t began_ns = slc_clock_ns();
     record_work(context, SLC_MOMENT_WORKS, 0);
-    sluice_status status = slc_inspect_reduced(context->rt, item_of(context), context->step);
+    sluice_status status = slc_stage_rows_add(context->rt, item_of(context), context->step);
+    if (!status) status = slc_inspect_reduced(context->rt, item_of(context), context->step);
     record_work(context, SLC_MOMENT_WORKED, 0);
     if (!context->rt->marks) slc_measure_add(&context->rt->measure->inspection, began_ns, 0);
     return status;
@@ -183,7 +186,7 @@ static sluice_status on_agreed(void *argument)
         sluice_status status = slc_pass_words_agree(context->rt, step);
         return status ? status : slc_norms_tell(context->rt, step, step->ahead->norms);
     }
-    return agreement_end(context->rt, context->step);
+    return slc_agreement_end(context->rt, context->step);
 }
 
 static sluice_status on_end(void *argument)
@@ -193,8 +196,25 @@ static sluice_status on_end(void *argument)
     return slc_pass_claims(context->rt, context->pass, context->item, false);
 }
 
+static void fill_call(sluice_status (*call)(void *context), slc_op *op)
+{
+    op->kind = SLC_CALL;
+    op->call = call;
+}
+
+/* The step's end has added the words of all stages up before this starts. */
+static sluice_status on_agreed_by_stages(void *context)
+{
+    (void)context;
+    return SLUICE_OK;
+}
+
 static void fill_agreement(sluice_runtime *rt, slc_op *op)
 {
+    if (slc_is_stage(&rt->stage)) {
+        fill_call(on_agreed_by_stages, op);
+        return;
+    }
     op->kind = SLC_ALL_REDUCE;
     op->dtype = SLUICE_INT64;
     op->elements = op->block_elements = rt->agreement.summed ? rt->agreement.summed : slc_agreement_words(&rt->job);
@@ -239,12 +259,6 @@ static void fill_look_up(const sluice_runtime *rt, const slc_item *item, const s
     }
     op->call = last_reduction(rt, item) ? on_reduced : NULL;
     keep_hooks(op, slc_look_up_reduce(rt, item, step));
-}
-
-static void fill_call(sluice_status (*call)(void *context), slc_op *op)
-{
-    op->kind = SLC_CALL;
-    op->call = call;
 }
 
 static void fill_gather(const sluice_runtime *rt, const slc_item *item, slc_op *op)

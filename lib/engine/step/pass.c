@@ -11,10 +11,12 @@
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/rows/look_up.h"
 #include "lib/engine/step/claims.h"
+#include "lib/engine/step/messages.h"
 #include "lib/engine/step/operations.h"
 #include "lib/engine/step/progress.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/update.h"
+#include "lib/engine/step/waits.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,6 +81,7 @@ static sluice_status order_lanes(const slc_program *program, slc_pass_kind kind,
     order->operations = calloc(program->item_count + 1, sizeof *order->operations);
     order->computed = calloc(program->item_count + 1, sizeof *order->computed);
     order->ordinal = calloc(program->item_count + 1, sizeof *order->ordinal);
+    uint32_t sent[SLC_STAGE_CHANNELS_MAX] = {0};
     if (!order->operations || !order->computed || !order->ordinal) return slc_error(SLUICE_ERR_MEMORY, "program");
     for (uint32_t i = 0; i < program->item_count; i++) {
         const slc_item *item = &program->items[i];
@@ -86,6 +89,10 @@ static sluice_status order_lanes(const slc_program *program, slc_pass_kind kind,
         if (!runs_in(item, kind)) continue;
         if (slc_on_compute_lane(item)) {
             order->computed[order->ordinal[i] = order->computed_count++] = i;
+            continue;
+        }
+        if (slc_is_message(item->kind)) {
+            order->ordinal[i] = sent[item->index]++;
             continue;
         }
         order->operations[order->ordinal[i] = order->count++] = i;
@@ -119,6 +126,7 @@ sluice_status slc_pass_init(sluice_runtime *rt, slc_pass *pass, const slc_progra
     if (!status) status = list_claims(program, true, &pass->begins, &pass->begin_first);
     if (!status) status = list_claims(program, false, &pass->ends, &pass->end_first);
     if (!status) status = make_contexts(rt, pass);
+    if (!status && slc_is_stage(&rt->stage)) status = slc_stage_messages_init(rt, pass);
     return status;
 }
 
@@ -133,6 +141,7 @@ void slc_pass_fini(slc_pass *pass)
     free(pass->ends);
     free(pass->end_first);
     free(pass->slots);
+    slc_stage_messages_fini(pass);
     for (int kind = 0; kind < SLC_PASS_KINDS; kind++) {
         free(pass->order[kind].operations);
         free(pass->order[kind].computed);
@@ -144,19 +153,6 @@ void slc_pass_fini(slc_pass *pass)
 static const slc_lane_order *running_order(const slc_pass *pass)
 {
     return &pass->order[pass->kind[0]];
-}
-
-/* *count becomes the global count that a lane must reach for `after` to be over. False: it is over already, because the
- * item does not run. */
-static bool threshold(const slc_pass *pass, const slc_after *after, uint32_t *count)
-{
-    uint32_t which = after->previous ? 1 : 0;
-    if (after->previous && !pass->has_previous) return false;
-    uint32_t ordinal = pass->order[pass->kind[which]].ordinal[after->item];
-    if (ordinal == SLC_NONE) return false;
-    bool computed = slc_on_compute_lane(&pass->program->items[after->item]);
-    *count = (computed ? pass->computed_base : pass->operation_base)[which] + ordinal + 1;
-    return true;
 }
 
 static bool later(uint32_t a, uint32_t b)
@@ -173,12 +169,16 @@ static sluice_status prepare_operation(sluice_runtime *rt, slc_pass *pass, uint3
     context->number = pass->number;
     sluice_status status = slc_operation_fill(rt, pass, item, context, op);
     if (status) return status;
+    if (slc_is_stage(&rt->stage)) {
+        slc_stage_messages_let_wait(rt, pass, item, op);
+        return SLUICE_OK;
+    }
     for (uint32_t a = 0; a < pass->program->items[item].after_count; a++) {
         const slc_after *after = &pass->program->items[item].after[a];
         uint32_t value, lane = slc_on_compute_lane(&pass->program->items[after->item]) ? 0 : 1;
-        if (!threshold(pass, after, &value)) continue;
+        if (!slc_pass_threshold(rt, pass, after, &value)) continue;
         if (op->wait[lane] && !later(value, op->wait_value[lane])) continue;
-        op->wait[lane] = lane == 0 ? &rt->lanes.computed : slc_comm_completed(rt->comm);
+        op->wait[lane] = lane == 0 ? &rt->lanes.computed : slc_comm_completed(rt->lane);
         op->wait_events[lane] = lane == 0 ? &rt->lanes.events : NULL;
         op->wait_value[lane] = value;
     }
@@ -193,7 +193,7 @@ static sluice_status submit(sluice_runtime *rt, slc_pass *pass, uint32_t count)
         sluice_status status = prepare_operation(rt, pass, pass->submitted + i, &ops[i]);
         if (status) return status;
     }
-    sluice_status status = slc_comm_submit(rt->comm, ops, count, &index);
+    sluice_status status = slc_comm_submit(rt->lane, ops, count, &index);
     if (status) return status;
     if (index != rt->lanes.next_operation)
         return slc_error(SLUICE_ERR_ORDER, "operation numbers are out of step (%u, expected %u)", index,
@@ -207,12 +207,16 @@ static sluice_status submit(sluice_runtime *rt, slc_pass *pass, uint32_t count)
 static sluice_status submit_what_fits(sluice_runtime *rt, slc_pass *pass, uint32_t at_least)
 {
     uint32_t all = running_order(pass)->count;
+    if (slc_is_stage(&rt->stage)) {
+        sluice_status status = slc_stage_messages_submit(rt, pass, at_least == all ? pass->program->item_count : 0);
+        if (status) return status;
+    }
     while (pass->submitted < all) {
         uint32_t left = all - pass->submitted, count = left < BATCH ? left : BATCH;
         count = slc_look_ups_known(rt, pass->program, running_order(pass)->operations + pass->submitted, count);
         if (!count) break; /* only slots of the next micro-batch need more, and its rows are set before them */
         uint32_t room_from = rt->lanes.next_operation + count - IN_FLIGHT;
-        if (pass->submitted >= at_least && !slc_gate_passed(slc_comm_completed(rt->comm), room_from)) break;
+        if (pass->submitted >= at_least && !slc_gate_passed(slc_comm_completed(rt->lane), room_from)) break;
         sluice_status status = submit(rt, pass, count);
         if (status) return status;
     }
@@ -226,6 +230,7 @@ static void begin_pass(sluice_runtime *rt, slc_pass *pass, slc_pass_kind kind)
     pass->kind[1] = pass->kind[0];
     pass->computed_base[0] = rt->lanes.computed_posted;
     pass->operation_base[0] = rt->lanes.next_operation;
+    if (slc_is_stage(&rt->stage)) slc_stage_messages_begin(rt, pass);
     pass->kind[0] = kind;
     pass->submitted = 0;
     pass->computed = 0;
@@ -248,9 +253,9 @@ sluice_status slc_pass_go_on(sluice_runtime *rt, slc_pass *pass)
 
 static sluice_status wait_for_count(sluice_runtime *rt, uint32_t count, double *exposed_s)
 {
-    if (slc_gate_passed(slc_comm_completed(rt->comm), count)) return slc_runtime_healthy(rt);
+    if (slc_gate_passed(slc_comm_completed(rt->lane), count)) return slc_runtime_healthy(rt);
     uint64_t start = slc_clock_ns();
-    sluice_status status = slc_comm_wait(rt->comm, count);
+    sluice_status status = slc_comm_wait(rt->lane, count);
     /* On a device that runs ahead marks tell how long it has waited; this wait is the host's alone. */
     if (exposed_s && !rt->marks) *exposed_s += slc_seconds(slc_clock_ns() - start);
     return status;
@@ -259,6 +264,10 @@ static sluice_status wait_for_count(sluice_runtime *rt, uint32_t count, double *
 sluice_status slc_pass_settle(sluice_runtime *rt, slc_pass *pass)
 {
     if (!pass->has_previous) return SLUICE_OK;
+    if (slc_is_stage(&rt->stage)) {
+        sluice_status status = slc_stage_messages_settle(rt, pass);
+        if (status) return status;
+    }
     return wait_for_count(rt, pass->operation_base[0] + running_order(pass)->late_end, NULL);
 }
 
@@ -280,7 +289,7 @@ static void record(sluice_runtime *rt, const slc_pass *pass, uint32_t item, slc_
 /* Lets the compute stream wait for operations that are issued. */
 static sluice_status wait_on_stream(sluice_runtime *rt, uint32_t count)
 {
-    return slc_comm_stream_wait(rt->comm, &rt->compute, count);
+    return slc_comm_stream_wait(rt->lane, &rt->compute, count);
 }
 
 static bool waits_for_later_compute(const sluice_runtime *rt, const slc_pass *pass, const slc_item *item)
@@ -288,7 +297,8 @@ static bool waits_for_later_compute(const sluice_runtime *rt, const slc_pass *pa
     for (uint32_t a = 0; a < item->after_count; a++) {
         uint32_t count;
         bool computed = slc_on_compute_lane(&pass->program->items[item->after[a].item]);
-        if (computed && threshold(pass, &item->after[a], &count) && later(count, rt->lanes.computed_posted))
+        if (computed && slc_pass_threshold(rt, pass, &item->after[a], &count) &&
+            later(count, rt->lanes.computed_posted))
             return true;
     }
     return false;
@@ -328,7 +338,13 @@ static sluice_status open_item(sluice_runtime *rt, slc_pass *pass, uint32_t inde
     sluice_status status = submit_what_fits(rt, pass, 0);
     for (uint32_t a = 0; !status && a < item->after_count; a++) {
         const slc_after *after = &item->after[a];
-        if (slc_on_compute_lane(&pass->program->items[after->item]) || !threshold(pass, after, &count)) continue;
+        const slc_item *before = &pass->program->items[after->item];
+        if (slc_on_compute_lane(before) || !slc_pass_threshold(rt, pass, after, &count)) continue;
+        if (slc_is_message(before->kind)) {
+            if (!after->previous) status = slc_stage_messages_submit(rt, pass, after->item + 1);
+            if (!status) status = slc_stage_messages_wait(rt, before->index, count, exposed_s);
+            continue;
+        }
         if (!after->previous) status = submit_what_fits(rt, pass, running_order(pass)->ordinal[after->item] + 1);
         if (!status) status = wait_for_count(rt, count, exposed_s);
         if (!status) status = wait_on_stream(rt, count);
@@ -404,8 +420,17 @@ sluice_status slc_pass_drain(sluice_runtime *rt, slc_pass *pass)
         pass->has_previous = false;
     }
     if (!status) status = wait_for_count(rt, rt->lanes.next_operation, NULL);
-    if (!status) status = slc_comm_synchronize(rt->comm, rt->lanes.next_operation);
-    return status ? status : slc_comm_stream_synchronize(rt->comm, &rt->compute, rt->lanes.next_operation);
+    if (!status && slc_is_stage(&rt->stage)) status = slc_stage_messages_finish(rt);
+    if (!status) status = slc_comm_synchronize(rt->lane, rt->lanes.next_operation);
+    return status ? status : slc_comm_stream_synchronize(rt->lane, &rt->compute, rt->lanes.next_operation);
+}
+
+sluice_status slc_pass_wait_before(sluice_runtime *rt, slc_pass *pass, uint32_t item, double *exposed_s)
+{
+    const slc_lane_order *order = running_order(pass);
+    sluice_status status = run_updates(rt, pass, exposed_s);
+    if (!status) status = submit_what_fits(rt, pass, order->count);
+    return status ? status : wait_for_count(rt, pass->operation_base[0] + order->ordinal[item], exposed_s);
 }
 
 sluice_status slc_pass_wait(sluice_runtime *rt, slc_pass *pass, uint32_t item, double *exposed_s)
@@ -422,8 +447,8 @@ sluice_status slc_pass_wait(sluice_runtime *rt, slc_pass *pass, uint32_t item, d
         if (!status) status = wait_on_stream(rt, count);
         record(rt, pass, item, SLC_MOMENT_STEP_WAITED);
     }
-    if (!status) status = slc_comm_stream_synchronize(rt->comm, &rt->compute, count);
+    if (!status) status = slc_comm_stream_synchronize(rt->lane, &rt->compute, count);
     if (status || !launches_beside_others(rt, pass)) return status;
     status = wait_for_count(rt, rt->lanes.next_operation, NULL);
-    return status ? status : slc_comm_synchronize(rt->comm, rt->lanes.next_operation);
+    return status ? status : slc_comm_synchronize(rt->lane, rt->lanes.next_operation);
 }

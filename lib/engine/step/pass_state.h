@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lib/base/gate.h"
+#include "lib/comm/comm.h"
 #include "lib/device/lane_events.h"
 #include "lib/engine/step_state.h"
 #include "lib/plan/plan.h"
@@ -19,6 +20,13 @@ typedef struct {
     uint32_t number; /* of its pass */
 } slc_operation;
 
+/* A message of a stage's pass (step/messages.h). */
+typedef struct {
+    sluice_runtime *rt;
+    slc_pass *pass;
+    uint32_t item;
+} slc_message;
+
 /* The items of a program that run in passes of one kind, by lane. */
 typedef struct {
     uint32_t *operations; /* items that are operations, in order */
@@ -26,7 +34,7 @@ typedef struct {
     uint32_t late_end;  /* how many of them there are up to the last late one */
     uint32_t *computed; /* items of the compute lane, in order */
     uint32_t computed_count;
-    uint32_t *ordinal; /* each item's position in its lane; SLC_NONE: it does not run */
+    uint32_t *ordinal; /* each item's position in its lane, a message's in its channel; SLC_NONE: it does not run */
 } slc_lane_order;
 
 /* A program made ready to run: which claims begin and end at each item, operations in lane order. */
@@ -41,6 +49,15 @@ struct slc_pass {
     slc_operation *contexts[2]; /* of each operation, in passes of either parity; a late operation has the step of the
                                    other parity */
     char **what;                /* of each operation, for messages */
+
+    /* Only in a stage of a pipeline. */
+    uint32_t *messages; /* items that are messages, in order */
+    uint32_t message_count;
+    slc_message *message_contexts[2];                  /* of each message, in passes of either parity */
+    slc_gate_count *counts[2];                         /* what items wait for: item i's begin at first_count[i] */
+    uint32_t *first_count;                             /* [items] */
+    uint32_t sent;                                     /* messages of the running pass that are submitted */
+    uint32_t transfer_base[2][SLC_STAGE_CHANNELS_MAX]; /* counts of each channel at the beginning of a pass */
 
     /* The pass that runs [0], and the one before [1]. */
     slc_pass_kind kind[2];

@@ -114,7 +114,7 @@ static sluice_status measure_part(sluice_runtime *rt, uint32_t unit, const slc_p
 
 static slc_part owned_part(const sluice_runtime *rt, uint32_t unit, uint64_t block)
 {
-    return slc_unit_part(&rt->job.units[unit], (uint32_t)rt->size, block, (uint32_t)rt->rank);
+    return slc_unit_part(&rt->job.units[unit], (uint32_t)rt->replicas, block, (uint32_t)rt->replica);
 }
 
 static sluice_status measure_ahead(sluice_runtime *rt, uint32_t unit, uint64_t first, uint64_t count,
@@ -301,8 +301,8 @@ static sluice_status update_places(const sluice_runtime *rt, sluice_stream *stre
     const bool gathers_ranges = gathers(rt, UPDATE, step);
     *places = 0;
     for (uint64_t b = item->first_block; b < item->first_block + item->block_count; b++) {
-        slc_part part = slc_unit_part(&rt->job.units[item->unit], whole ? 1 : (uint32_t)rt->size, b,
-                                      whole ? 0 : (uint32_t)rt->rank);
+        slc_part part = slc_unit_part(&rt->job.units[item->unit], whole ? 1 : (uint32_t)rt->replicas, b,
+                                      whole ? 0 : (uint32_t)rt->replica);
         for (uint32_t p = 0; p < state->param_count; p++) {
             slc_part range = slc_part_of_param(&part, state->params[p]);
             slc_part share = share_of(&range, places, first, last);

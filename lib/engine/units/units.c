@@ -86,7 +86,7 @@ static sluice_status add_uses(sluice_runtime *rt, slc_unit *unit, const origin *
 static sluice_status make_unit(sluice_runtime *rt, const origin *from)
 {
     uint32_t number = rt->job.unit_count, count = 0;
-    uint64_t elements = 0, grain = (uint64_t)SLC_GRAIN * (uint64_t)rt->size;
+    uint64_t elements = 0, grain = (uint64_t)SLC_GRAIN * (uint64_t)rt->replicas;
     for (uint32_t i = 0; i < rt->model.param_count; i++) count += belongs(rt->model.params[i], from);
     if (!count) return SLUICE_OK;
 
@@ -105,7 +105,7 @@ static sluice_status make_unit(sluice_runtime *rt, const origin *from)
         state->params[state->param_count++] = param;
     }
     if (rt->compression.fuses && !from->tied && !from->frozen)
-        elements = slc_flat_elements(elements, (uint32_t)rt->size);
+        elements = slc_flat_elements(elements, (uint32_t)rt->replicas);
     unit->elements = slc_round_up(elements, grain);
     uint64_t block = rt->config.block_bytes / 4 / grain * grain;
     unit->block_elements = block ? block : grain;
@@ -125,16 +125,17 @@ static sluice_status make_rows_unit(sluice_runtime *rt, sluice_param *param)
     size_t bytes = strlen(param->name) + sizeof "rows of ";
     char *name = malloc(bytes);
     split->partner = number;
-    *unit = (slc_unit){.name = name,
-                       .elements = slc_round_up(param->most_rows * param->row_elements, SLC_GRAIN * (uint64_t)rt->size),
-                       .dtype = split->dtype,
-                       .trainable = true,
-                       .uses = calloc(1, sizeof *unit->uses),
-                       .role = SLC_UNIT_ROWS,
-                       .partner = param->unit,
-                       .row_elements = param->row_elements,
-                       .row_count = param->count / param->row_elements,
-                       .most_rows = param->most_rows};
+    *unit =
+        (slc_unit){.name = name,
+                   .elements = slc_round_up(param->most_rows * param->row_elements, SLC_GRAIN * (uint64_t)rt->replicas),
+                   .dtype = split->dtype,
+                   .trainable = true,
+                   .uses = calloc(1, sizeof *unit->uses),
+                   .role = SLC_UNIT_ROWS,
+                   .partner = param->unit,
+                   .row_elements = param->row_elements,
+                   .row_count = param->count / param->row_elements,
+                   .most_rows = param->most_rows};
     unit->block_elements = unit->elements;
     if (!name || !unit->uses) return slc_error(SLUICE_ERR_MEMORY, "rows of \"%s\"", param->name);
     snprintf(name, bytes, "rows of %s", param->name);
@@ -205,7 +206,7 @@ static void set_wire_and_scratch(sluice_runtime *rt)
         uint64_t block = sluice_dtype_bytes(slc_gradient_dtype(job, unit)) * elements;
         if (block > largest) largest = block;
     }
-    job->scratch_bytes = slc_comm_scratch_bytes(rt->comm, largest);
+    job->scratch_bytes = slc_comm_scratch_bytes(rt->lane, largest);
 }
 
 sluice_status slc_units_make(sluice_runtime *rt, const uint32_t *last)

@@ -64,9 +64,8 @@ bool slc_layer_run_drops(const slc_layer_run *run)
 slc_dropout slc_layer_run_dropout(const slc_layer_run *run, uint32_t place, uint64_t per_sequence)
 {
     const sluice_model *m = run->m;
-    const sluice_world *world = sluice_runtime_world(m->rt);
     if (!slc_layer_run_drops(run)) return (slc_dropout){0};
-    uint64_t ranks = (uint64_t)sluice_world_size(world), rank = (uint64_t)sluice_world_rank(world);
+    uint64_t ranks = sluice_runtime_replicas(m->rt), rank = sluice_runtime_replica(m->rt);
     uint64_t sequence = (m->micro_batch * ranks + rank) * m->batch;
     uint64_t stream = m->step * SLC_OPERATIONS_MAX * (m->layer_count + 1ull) + run->number * SLC_OPERATIONS_MAX + place;
     uint32_t words[4];

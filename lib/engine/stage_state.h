@@ -1,0 +1,59 @@
+/* A rank's stage of a pipeline. The runtime's job, units and layers are those of the stage; what every rank has
+ * registered is kept beside them. Private to lib/engine. */
+#pragma once
+
+#include "lib/comm/channels.h"
+#include "lib/engine/model/state.h"
+#include "lib/plan/request.h"
+
+enum { SLC_ROWS, SLC_ROW_GRADIENTS };
+
+/* A table whose rows are looked up in another stage (step/stage_rows.h). */
+typedef struct {
+    sluice_param *param;  /* NULL: there is none */
+    bool looks_up, holds; /* this rank has the layer that looks rows up; it has the table */
+    uint32_t unit;        /* of the table, where this rank holds it */
+    uint64_t row_elements, row_count, most_rows;
+    sluice_dtype dtype;       /* of values; gradients are fp32 */
+    uint32_t channels[2];     /* SLC_ROWS, SLC_ROW_GRADIENTS: places in job.channels */
+    slc_row_mark *marks;      /* of all rows */
+    unsigned char *lists;     /* rows of each micro-batch of the step */
+    slc_row_list *sum_list;   /* rows that have gradients in this step, */
+    float *sums;              /* and their sums over micro-batches */
+    slc_unit_state table;     /* what the look-up's slots see: values and gradients of one micro-batch */
+    struct slc_look_up *none; /* of `table`, which looks rows up; nothing is in it */
+} slc_stage_rows;
+
+typedef struct {
+    char *schedule, *cuts; /* as configured */
+    uint32_t stages;       /* 0: there is no pipeline */
+    uint32_t number;       /* of this rank's stage */
+    slc_stages_cut cut;
+    slc_stage_answer own; /* its job is the runtime's */
+
+    slc_job whole; /* the job of all layers, and its units */
+    slc_unit_state *whole_units;
+    slc_region *whole_regions;
+    sluice_layer **layers; /* of the whole model, in registration order */
+    uint32_t layer_count;
+
+    slc_comm *group;        /* of the replicas of this stage */
+    slc_channel **channels; /* [job.channel_count] */
+    uint32_t **carried;     /* [job.channel_count] the job's activations that a channel carries, all turns of them */
+    uint32_t *carried_count;
+    uint32_t *transfers;          /* [job.channel_count] of one message, each of one activation */
+    uint32_t *next_transfer;      /* [job.channel_count] number that the next one will get */
+    void **places;                /* [job.activation_count] where they lie in the plan that runs */
+    uint32_t *lives, *first_life; /* activations that live in slot s: lives[first_life[s] .. first_life[s + 1]) */
+
+    slc_stage_rows rows;
+
+    slc_gate agreed;            /* counts agreements that are over, */
+    uint32_t agreements;        /* and passes that have begun, each of which has one */
+    int64_t *words, *all_words; /* of this rank; of all ranks */
+} slc_stage;
+
+static inline bool slc_is_stage(const slc_stage *stage)
+{
+    return stage->stages > 0;
+}

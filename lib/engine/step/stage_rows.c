@@ -1,0 +1,224 @@
+/* tests/engine/pipeline_test.c covers this file. */
+#include "lib/engine/step/stage_rows.h"
+
+#include "lib/base/integer.h"
+#include "lib/base/status.h"
+#include "lib/engine/model/unit.h"
+#include "lib/engine/rows/look_up.h"
+#include "lib/engine/runtime.h"
+#include "lib/kernels/reduce/reduce.h"
+
+#include <stdlib.h>
+
+/* ---- Making ---- */
+
+/* Rows that can have gradients in one step. */
+static uint64_t most_sums(const sluice_runtime *rt, const sluice_param *param)
+{
+    return slc_least(param->count / param->row_elements, param->most_rows * rt->config.micro_batches);
+}
+
+void slc_stage_rows_reserve(sluice_runtime *rt)
+{
+    for (uint32_t p = 0; p < rt->model.param_count; p++) {
+        const sluice_param *param = rt->model.params[p];
+        if (!param->row_elements) continue;
+        const uint64_t sums = most_sums(rt, param);
+        rt->model.reserved_bytes += sums * param->row_elements * sizeof(float) + slc_row_list_bytes(sums) +
+                                    slc_row_list_bytes(param->most_rows) * rt->config.micro_batches +
+                                    slc_row_marks_bytes(param->count / param->row_elements);
+    }
+}
+
+static uint32_t find_channel(const sluice_runtime *rt, uint32_t which)
+{
+    const uint32_t number = 2 * (rt->stage.stages * rt->stage.cut.chunks - 1) + which;
+    for (uint32_t c = 0; c < rt->job.channel_count; c++)
+        if (rt->job.channels[c].number == number) return c;
+    return SLC_NONE;
+}
+
+static sluice_status make_sums(slc_stage_rows *rows, uint64_t most)
+{
+    rows->sum_list = calloc(1, slc_row_list_bytes(most));
+    rows->sums = calloc(most * rows->row_elements, sizeof *rows->sums);
+    return rows->sum_list && rows->sums
+               ? SLUICE_OK
+               : slc_error(SLUICE_ERR_MEMORY, "gradients of rows of \"%s\"", rows->param->name);
+}
+
+sluice_status slc_stage_rows_create(sluice_runtime *rt)
+{
+    slc_stage_rows *rows = &rt->stage.rows;
+    for (uint32_t p = 0; p < rt->model.param_count && !rows->param; p++)
+        if (rt->model.params[p]->row_elements) rows->param = rt->model.params[p];
+    if (!rows->param) return SLUICE_OK;
+    const sluice_param *param = rows->param;
+    rows->looks_up = param->layer != SLC_NONE;
+    rows->holds = param->unit != SLC_NONE;
+    rows->unit = param->unit;
+    rows->row_elements = param->row_elements;
+    rows->row_count = param->count / param->row_elements;
+    rows->most_rows = param->most_rows;
+    rows->dtype = param->dtype;
+    for (uint32_t which = 0; which < 2; which++) rows->channels[which] = find_channel(rt, which);
+    rows->marks = calloc(1, slc_row_marks_bytes(rows->row_count));
+    rows->lists = calloc(rt->config.micro_batches, slc_row_list_bytes(rows->most_rows));
+    rows->none = calloc(1, sizeof *rows->none);
+    rows->table = (slc_unit_state){.dtype = rows->dtype, .gradient_dtype = SLUICE_FP32, .look_up = rows->none};
+    if (!rows->marks || !rows->lists || !rows->none) return slc_error(SLUICE_ERR_MEMORY, "rows of \"%s\"", param->name);
+    return rows->holds ? make_sums(rows, most_sums(rt, param)) : SLUICE_OK;
+}
+
+void slc_stage_rows_destroy(sluice_runtime *rt)
+{
+    slc_stage_rows *rows = &rt->stage.rows;
+    free(rows->marks);
+    free(rows->lists);
+    free(rows->none);
+    free(rows->sum_list);
+    free(rows->sums);
+    *rows = (slc_stage_rows){0};
+}
+
+/* ---- Lists ---- */
+
+static slc_row_list *list_of(const slc_stage_rows *rows, uint32_t micro_batch)
+{
+    return (slc_row_list *)(void *)(rows->lists + micro_batch * slc_row_list_bytes(rows->most_rows));
+}
+
+bool slc_stage_rows_set(sluice_runtime *rt, const int32_t *numbers, uint64_t count, int32_t *places)
+{
+    const slc_stage_rows *rows = &rt->stage.rows;
+    return slc_row_list_make(rows->marks, rows->row_count, numbers, count, rows->most_rows,
+                             list_of(rows, rows->param->rows_set), places);
+}
+
+/* ---- Messages ---- */
+
+bool slc_stage_rows_are(const sluice_runtime *rt, const slc_item *message)
+{
+    const slc_stage_rows *rows = &rt->stage.rows;
+    return rows->param &&
+           (message->index == rows->channels[SLC_ROWS] || message->index == rows->channels[SLC_ROW_GRADIENTS]);
+}
+
+bool slc_stage_rows_known(const sluice_runtime *rt, const slc_item *message)
+{
+    return !slc_stage_rows_are(rt, message) || rt->stage.rows.param->rows_set > message->micro_batch;
+}
+
+static bool are_gradients(const sluice_runtime *rt, const slc_item *message)
+{
+    return message->index == rt->stage.rows.channels[SLC_ROW_GRADIENTS];
+}
+
+/* In the stage that looks them up the job has a place for the rows of a micro-batch, and one for their gradients. */
+static void *place_of(const sluice_runtime *rt, uint32_t which, uint32_t micro_batch)
+{
+    const slc_stage *stage = &rt->stage;
+    const uint32_t channel = stage->rows.channels[which];
+    for (uint32_t i = 0; i < stage->carried_count[channel]; i++) {
+        const uint32_t activation = stage->carried[channel][i];
+        const slc_activation_turn *turn = &rt->job.turns[activation];
+        if (micro_batch % turn->turns == turn->turn) return stage->places[activation];
+    }
+    return NULL;
+}
+
+/* The holder's scratch has a place for rows that it sends, and one for gradients that have come. */
+static void *holder_place(const sluice_runtime *rt, uint32_t which)
+{
+    const slc_stage_rows *rows = &rt->stage.rows;
+    return (unsigned char *)rt->memory.scratch + which * rows->most_rows * rows->row_elements * sizeof(float);
+}
+
+void slc_stage_rows_fill(const sluice_runtime *rt, const slc_item *message, slc_channel_transfer *transfer)
+{
+    const slc_stage_rows *rows = &rt->stage.rows;
+    const uint32_t which = are_gradients(rt, message) ? SLC_ROW_GRADIENTS : SLC_ROWS;
+    const sluice_dtype dtype = which == SLC_ROWS ? rows->dtype : SLUICE_FP32;
+    transfer->bytes = list_of(rows, message->micro_batch)->count * rows->row_elements * sluice_dtype_bytes(dtype);
+    transfer->data = rows->holds ? holder_place(rt, which) : place_of(rt, which, message->micro_batch);
+    transfer->what = rows->param->name;
+}
+
+sluice_status slc_stage_rows_begin(sluice_runtime *rt, const slc_item *message)
+{
+    const slc_stage_rows *rows = &rt->stage.rows;
+    if (!rows->holds || are_gradients(rt, message)) return SLUICE_OK;
+    const slc_row_list *list = list_of(rows, message->micro_batch);
+    const uint64_t bytes = rows->row_elements * sluice_dtype_bytes(rows->dtype);
+    const unsigned char *values = rt->units[rows->unit].value;
+    unsigned char *to = holder_place(rt, SLC_ROWS);
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0; !status && i < list->count; i++)
+        status = slc_copy(&rt->updates, to + i * bytes, values + list->rows[i] * bytes, bytes);
+    return status;
+}
+
+sluice_status slc_stage_rows_end(sluice_runtime *rt, const slc_item *message)
+{
+    const slc_stage_rows *rows = &rt->stage.rows;
+    if (!rows->holds || !are_gradients(rt, message)) return SLUICE_OK;
+    if (!message->micro_batch) rows->sum_list->count = 0;
+    const slc_rows_merge merge = {.elements = rows->row_elements,
+                                  .dtype = SLUICE_FP32,
+                                  .table = list_of(rows, message->micro_batch),
+                                  .rows = holder_place(rt, SLC_ROW_GRADIENTS),
+                                  .sum = rows->sum_list,
+                                  .sums = rows->sums};
+    return slc_rows_add_to_sums(&rt->updates, &merge);
+}
+
+/* ---- Slots ---- */
+
+sluice_status slc_stage_rows_open(sluice_runtime *rt, const sluice_layer *layer, const slc_item *slot, bool gradients)
+{
+    slc_stage_rows *rows = &rt->stage.rows;
+    if (!rows->param || !rows->looks_up || layer->index != rows->param->layer) return SLUICE_OK;
+    if (!gradients) {
+        rows->table.now = place_of(rt, SLC_ROWS, slot->micro_batch);
+        return SLUICE_OK;
+    }
+    rows->table.gradient_now = place_of(rt, SLC_ROW_GRADIENTS, slot->micro_batch);
+    return slc_fill_zero(&rt->compute, rows->table.gradient_now,
+                         list_of(rows, slot->micro_batch)->count * rows->row_elements * sizeof(float));
+}
+
+void slc_stage_rows_close(sluice_runtime *rt)
+{
+    rt->stage.rows.table.now = NULL;
+    rt->stage.rows.table.gradient_now = NULL;
+}
+
+/* ---- The reduction ---- */
+
+sluice_status slc_stage_rows_add(sluice_runtime *rt, const slc_item *item, const slc_step_state *step)
+{
+    const slc_stage_rows *rows = &rt->stage.rows;
+    if (!rows->param || !rows->holds || item->unit != rows->unit) return SLUICE_OK;
+    const slc_unit *unit = &rt->job.units[item->unit];
+    const uint64_t first = item->first_block * unit->block_elements;
+    const uint64_t end = slc_least(unit->elements, first + item->block_count * unit->block_elements);
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0; !status && i < rows->sum_list->count; i++) {
+        const uint64_t row = rows->sum_list->rows[i] * rows->row_elements;
+        const uint64_t from = slc_most(row, first), to = slc_least(row + rows->row_elements, end);
+        if (from >= to) continue;
+        const slc_part part = {.first = from, .count = to - from, .shard_first = from};
+        const void *source = rows->sums + i * rows->row_elements + (from - row);
+        void *destination = (void *)(uintptr_t)slc_reduced_at(rt, item->unit, &part);
+        const slc_reduce_args add = {.count = to - from,
+                                     .to = rt->units[item->unit].reduced_dtype,
+                                     .sources = &source,
+                                     .source_count = 1,
+                                     .destination_count = 1,
+                                     .destinations = &destination,
+                                     .scale = step->scale,
+                                     .accumulate = true};
+        status = slc_reduce(&rt->updates, &add);
+    }
+    return status;
+}

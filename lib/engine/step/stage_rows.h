@@ -1,0 +1,37 @@
+/* Rows of a table between two stages of a pipeline: the stage that holds the table sends the rows of each micro-batch
+ * to the one that looks them up, and gets their gradients back. Every rank knows which rows these are, because every
+ * rank calls sluice_rows_set, for all micro-batches of a step before its first slot. The holder adds gradients up over
+ * micro-batches, in their order, and adds the scaled sum to its own, as a look-up without a pipeline does. Private to
+ * lib/engine. */
+#pragma once
+
+#include "lib/comm/channels.h"
+#include "lib/engine/step/pass_state.h"
+
+#include <sluice/runtime.h>
+
+/* Counts what lists and sums take in the budget, before the job is made. */
+void slc_stage_rows_reserve(sluice_runtime *rt);
+/* Finds the table, once the job is the stage's, and makes lists and sums. Errors: MEMORY. */
+sluice_status slc_stage_rows_create(sluice_runtime *rt);
+void slc_stage_rows_destroy(sluice_runtime *rt);
+
+/* Sets the rows of the next micro-batch of the step. False: there are too many. */
+bool slc_stage_rows_set(sluice_runtime *rt, const int32_t *numbers, uint64_t count, int32_t *places);
+
+/* Is the message one of rows, or of their gradients? */
+bool slc_stage_rows_are(const sluice_runtime *rt, const slc_item *message);
+/* False for a message of rows that are not known yet. */
+bool slc_stage_rows_known(const sluice_runtime *rt, const slc_item *message);
+/* Says what to transfer, and from or to where. */
+void slc_stage_rows_fill(const sluice_runtime *rt, const slc_item *message, slc_channel_transfer *transfer);
+/* Called when such a message starts, and when it is complete. */
+sluice_status slc_stage_rows_begin(sluice_runtime *rt, const slc_item *message);
+sluice_status slc_stage_rows_end(sluice_runtime *rt, const slc_item *message);
+
+/* Around a slot: makes the addresses of the look-up's layer valid, or not. */
+sluice_status slc_stage_rows_open(sluice_runtime *rt, const sluice_layer *layer, const slc_item *slot, bool gradients);
+void slc_stage_rows_close(sluice_runtime *rt);
+
+/* Adds the rows' gradients to what a reduction of the table has reduced. */
+sluice_status slc_stage_rows_add(sluice_runtime *rt, const slc_item *reduction, const slc_step_state *step);

@@ -1,0 +1,189 @@
+/* Plans for pipelines that run, by the planner on paper. Times are those that sizes suggest.
+ * tests/engine/pipeline_test.c covers this file. */
+#include "sched/pipeline/pipeline_run.h"
+
+#include "lib/base/status.h"
+#include "lib/plan/stages.h"
+#include "sched/pipeline/pipeline_plan.h"
+#include "sched/pipeline/stage_job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The request ---- */
+
+static bool runs(const slc_pipeline_schedule *schedule)
+{
+    return schedule->flushes && !schedule->splits;
+}
+
+static sluice_status find_schedule(const char *name, const slc_pipeline_schedule **out)
+{
+    *out = slc_pipeline_schedule_find(name);
+    if (*out && runs(*out)) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT, "pipeline schedule \"%s\": %s; gpipe, 1f1b and interleaved run", name,
+                     *out ? "it is planned and simulated, and does not run yet" : "there is none of that name");
+}
+
+static sluice_status find_strategy(const char *name, slc_strategy *out)
+{
+    *out = SLC_STRATEGIES;
+    if (!strcmp(name, "auto") || (slc_strategy_parse(name, out) && *out != SLC_FSDP && *out != SLC_ONEBIT))
+        return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT, "strategy \"%s\": the units of a pipeline all have one of dp, oss and sdp",
+                     name);
+}
+
+static sluice_status make_shape(const slc_job *job, const slc_stages_request *request, slc_pipeline_shape *out)
+{
+    const slc_pipeline_schedule *schedule;
+    sluice_status status = find_schedule(request->schedule, &schedule);
+    if (status) return status;
+    *out = (slc_pipeline_shape){request->stages,
+                                request->chunks     ? request->chunks
+                                : schedule->chunked ? 2
+                                                    : 1,
+                                job->micro_batches};
+    status = slc_pipeline_check(schedule, out);
+    if (status || slc_pipeline_pieces(out) <= SLC_PIECES_MAX) return status;
+    return slc_error(SLUICE_ERR_ARGUMENT, "%u stages of %u chunks: at most %d pieces run", out->stages, out->chunks,
+                     SLC_PIECES_MAX);
+}
+
+/* ---- Cuts ---- */
+
+sluice_status slc_pipeline_cut(const slc_job *job, const slc_stages_request *request, slc_stages_cut *out)
+{
+    slc_profile profile = {.job = *job};
+    slc_pipeline_request asked = {.profile = &profile,
+                                  .schedule = slc_pipeline_schedule_find(request->schedule),
+                                  .recompute = request->recompute,
+                                  .budget_bytes = request->budget_bytes};
+    slc_pipeline_plan plan = {0};
+    *out = (slc_stages_cut){0};
+    sluice_status status = make_shape(job, request, &asked.shape);
+    if (!status) status = find_strategy(request->strategy, &asked.strategy);
+    if (!status && strcmp(request->cuts, "auto")) {
+        asked.first_layer = out->first_layer;
+        status = slc_pipeline_cuts_read(job, request->cuts, slc_pipeline_pieces(&asked.shape), out->first_layer);
+    }
+    if (!status) status = slc_times_estimate(job, &profile.times);
+    if (!status) status = slc_pipeline_plan_make(&asked, &plan);
+    if (!status) {
+        out->chunks = asked.shape.chunks;
+        out->recompute = plan.recompute;
+        out->strategy = plan.strategy;
+        out->step_s = plan.forecast.step_s;
+        memcpy(out->first_layer, plan.first_layer, slc_pipeline_pieces(&asked.shape) * sizeof *plan.first_layer);
+    }
+    slc_pipeline_plan_fini(&plan);
+    slc_times_fini(&profile.times);
+    return status;
+}
+
+/* ---- A stage ---- */
+
+/* All stages, as they are made. */
+typedef struct {
+    slc_stage_job *jobs;
+    slc_plan **plans;
+    uint32_t count;
+} stages;
+
+static void free_stages(stages *all)
+{
+    for (uint32_t s = 0; all->jobs && all->plans && s < all->count; s++) {
+        slc_stage_job_fini(&all->jobs[s]);
+        slc_plan_destroy(all->plans[s]);
+    }
+    free(all->jobs);
+    free(all->plans);
+}
+
+static sluice_status make_stages(const slc_cut_job *cut, stages *all)
+{
+    slc_pipeline_program program = {0};
+    all->jobs = calloc(all->count, sizeof *all->jobs);
+    all->plans = calloc(all->count, sizeof(slc_plan *));
+    if (!all->jobs || !all->plans) return slc_error(SLUICE_ERR_MEMORY, "%u stages", all->count);
+    sluice_status status = slc_pipeline_program_init(cut->schedule, &cut->shape, 1, &program);
+    for (uint32_t s = 0; !status && s < all->count; s++) {
+        status = slc_stage_job_init(cut, &program, s, &all->jobs[s]);
+        if (!status) status = slc_stage_plan(&all->jobs[s], &all->plans[s]);
+    }
+    slc_pipeline_program_fini(&program);
+    return status;
+}
+
+static sluice_status check_stages(const stages *all, uint64_t *fingerprint)
+{
+    const slc_job **jobs = calloc(all->count, sizeof *jobs);
+    if (!jobs) return slc_error(SLUICE_ERR_MEMORY, "%u stages", all->count);
+    for (uint32_t s = 0; s < all->count; s++) {
+        jobs[s] = &all->jobs[s].job;
+        *fingerprint = *fingerprint * 31 + slc_plan_fingerprint(all->plans[s]);
+    }
+    sluice_status status = slc_stages_validate(jobs, (const slc_plan *const *)all->plans, all->count);
+    free(jobs);
+    return status;
+}
+
+/* Names are the whole job's by pointer, so they say which unit and which activation a stage has. */
+static sluice_status map_names(const slc_job *whole, const slc_stage_job *stage, slc_stage_answer *out)
+{
+    const slc_job *job = &stage->job;
+    out->layers = calloc((size_t)job->layer_count + 1, sizeof *out->layers);
+    out->units = calloc((size_t)job->unit_count + 1, sizeof *out->units);
+    out->activations = calloc((size_t)job->activation_count + 1, sizeof *out->activations);
+    if (!out->layers || !out->units || !out->activations) return slc_error(SLUICE_ERR_MEMORY, "a stage");
+    memcpy(out->layers, stage->layer, job->layer_count * sizeof *out->layers);
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        while (whole->units[out->units[u]].name != job->units[u].name) out->units[u]++;
+    for (uint32_t a = 0; a < job->activation_count; a++) {
+        uint32_t *number = &out->activations[a];
+        while (*number < whole->activation_count && whole->activations[*number].name != job->activations[a].name)
+            ++*number;
+        if (*number == whole->activation_count) *number = SLC_NONE;
+    }
+    return SLUICE_OK;
+}
+
+sluice_status slc_pipeline_stage(const slc_job *job, const slc_stages_request *request, const slc_stages_cut *cut,
+                                 uint32_t stage, slc_stage_answer *out)
+{
+    slc_profile profile = {.job = *job};
+    slc_cut_job of = {.profile = &profile,
+                      .schedule = slc_pipeline_schedule_find(request->schedule),
+                      .shape = {request->stages, cut->chunks, job->micro_batches},
+                      .first_layer = cut->first_layer,
+                      .strategy = cut->strategy,
+                      .recompute = cut->recompute};
+    stages all = {.count = request->stages};
+    slc_stage_job *own = calloc(1, sizeof *own);
+    *out = (slc_stage_answer){.owner = own};
+    sluice_status status = own ? slc_times_estimate(job, &profile.times) : slc_error(SLUICE_ERR_MEMORY, "a stage");
+    if (!status) status = make_stages(&of, &all);
+    if (!status) status = check_stages(&all, &out->fingerprint);
+    if (!status) status = map_names(job, &all.jobs[stage], out);
+    if (!status) {
+        *own = all.jobs[stage];
+        all.jobs[stage] = (slc_stage_job){0};
+        out->job = own->job;
+        out->plan = all.plans[stage];
+        all.plans[stage] = NULL;
+    }
+    free_stages(&all);
+    slc_times_fini(&profile.times);
+    if (status) slc_pipeline_stage_free(out);
+    return status;
+}
+
+void slc_pipeline_stage_free(slc_stage_answer *answer)
+{
+    if (answer->owner) slc_stage_job_fini(answer->owner);
+    free(answer->owner);
+    free(answer->layers);
+    free(answer->units);
+    free(answer->activations);
+    *answer = (slc_stage_answer){0};
+}

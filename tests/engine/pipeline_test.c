@@ -1,0 +1,430 @@
+/* A pipeline of P ranks ends in the weights and losses of one rank with the same micro-batches, to the bit, whatever
+ * the cuts, the schedule, the chunks, the path, recomputation and the optimizer; and in those of M data-parallel ranks
+ * with one micro-batch each. What pipelines do not do yet is refused by name, and so are wrong calls and shapes. */
+#include "tests/support/draw.h"
+#include "tests/support/ranks.h"
+#include "tests/support/scale.h"
+
+#include <sluice/checkpoint.h>
+#include <sluice/model.h>
+#include <sluice/plan.h>
+#include <sluice/trace.h>
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <sys/mman.h>
+
+enum { BATCH = 2, LENGTH = 6, VOCABULARY = 37, IMAGE = 8, MICRO_BATCHES_MAX = 8, STEPS = 3, LAYERS = 4 };
+enum { LIMIT_S = 120, SHARED_BYTES = 65536, PIXELS = BATCH * IMAGE * IMAGE };
+
+#define SMALL                                                                                                          \
+    .struct_size = sizeof(sluice_model_config), .layers = LAYERS, .channels = 16, .heads = 2, .hidden = 32,            \
+    .epsilon = 1e-5
+#define CLASSES .head = SLUICE_HEAD_CLASSES, .classes = 3
+#define TEXT .vocabulary = VOCABULARY, .context = LENGTH
+#define IMAGES .image_size = IMAGE, .patch_size = 4, .image_channels = 1
+
+static const sluice_model_config models[] = {
+    {SMALL, CLASSES, IMAGES, .family = SLUICE_VIT},
+    {SMALL, CLASSES, TEXT, .family = SLUICE_BERT, .types = 2},
+    {SMALL, CLASSES, IMAGES, .family = SLUICE_BEIT, .relative_positions = true},
+    {SMALL, TEXT, .family = SLUICE_GPT2, .gelu_tanh = true},
+    {SMALL, TEXT, .family = SLUICE_BERT, .types = 2},
+};
+enum { MODELS = sizeof models / sizeof *models };
+
+/* One way to train. */
+typedef struct {
+    uint32_t model, micro_batches, stages, chunks;
+    const char *schedule, *optimizer;
+    char cuts[64]; /* "": auto */
+    double clip, dropout;
+    sluice_dtype precision;
+    sluice_recompute recompute;
+    sluice_nan_policy nan;
+    bool messages;
+    uint64_t seed;
+} trial;
+
+typedef struct {
+    char sha256[65];
+    double losses[STEPS];
+    uint64_t planned[RANKS_MAX], peak[RANKS_MAX];
+} outcome;
+
+typedef struct {
+    trial trial;
+    outcome *out;          /* shared by all processes */
+    uint32_t first, last;  /* steps; last 0: all */
+    const char *from, *to; /* folders of checkpoints; NULL: none */
+} run;
+
+#define PLAIN .micro_batches = 4, .optimizer = "adamw"
+
+/* ---- Data ---- */
+
+typedef struct {
+    int32_t tokens[BATCH * LENGTH], types[BATCH * LENGTH], targets[BATCH * LENGTH];
+    uint8_t mask[BATCH * LENGTH];
+    float pixels[PIXELS];
+} arrays;
+
+/* Micro-batch `number` of all that are ever trained on. */
+static void fill(arrays *a, uint64_t number)
+{
+    for (uint32_t i = 0; i < BATCH * LENGTH; i++) {
+        a->tokens[i] = (int32_t)(mix(number * 1000 + i) % VOCABULARY);
+        a->types[i] = i % LENGTH > 3;
+        a->mask[i] = i != LENGTH - 1;
+    }
+    for (uint32_t i = 0; i < BATCH * LENGTH; i++) a->targets[i] = (int32_t)(mix(number * 77 + i) % 3);
+    for (uint32_t i = 0; i < PIXELS; i++) a->pixels[i] = noise(number, i);
+}
+
+static sluice_batch batch_of(const sluice_model_config *c, const arrays *a)
+{
+    const bool sees = c->image_size > 0;
+    return SLUICE_INIT(sluice_batch, .tokens = sees ? NULL : a->tokens, .types = sees ? NULL : a->types,
+                       .attention_mask = sees ? NULL : a->mask, .pixels = sees ? a->pixels : NULL,
+                       .targets = a->targets);
+}
+
+/* ---- A run ---- */
+
+static sluice_config config_of(const trial *t)
+{
+    sluice_config config;
+    sluice_config_init(&config);
+    config.schedule = "one_ahead";
+    config.micro_batches = t->micro_batches;
+    config.optimizer_name = t->optimizer;
+    config.clip = t->clip;
+    config.precision = t->precision;
+    config.recompute = t->recompute;
+    config.nan = t->nan;
+    config.tied = models[t->model].head == SLUICE_HEAD_TOKENS ? SLUICE_TIED_SPLIT : SLUICE_TIED_JOINT;
+    config.pipeline = t->stages;
+    config.pipeline_chunks = t->chunks;
+    config.pipeline_schedule = t->schedule;
+    config.pipeline_cuts = *t->cuts ? t->cuts : NULL;
+    return config;
+}
+
+typedef struct {
+    sluice_world *world;
+    sluice_runtime *rt;
+    sluice_model *model;
+} trainer;
+
+static int make(const trial *t, trainer *made)
+{
+    const sluice_config config = config_of(t);
+    sluice_model_config model = models[t->model];
+    const sluice_model_options options =
+        SLUICE_INIT(sluice_model_options, .batch = BATCH, .length = model.image_size ? 0 : LENGTH, .dropout_seed = 3,
+                    .micro_batches = t->micro_batches);
+    model.dropout = t->dropout;
+    RANK_CHECK(!sluice_runtime_create(made->world, &config, &made->rt));
+    RANK_CHECK(!sluice_model_create(made->rt, &model, &options, &made->model));
+    RANK_CHECK(!sluice_runtime_commit(made->rt));
+    RANK_CHECK(!sluice_model_init(made->model, t->seed));
+    return 0;
+}
+
+static void end(trainer *t)
+{
+    sluice_model_destroy(t->model);
+    sluice_runtime_destroy(t->rt);
+    sluice_world_destroy(t->world);
+}
+
+static int step(const trial *t, trainer *with, uint32_t number, double *loss, bool *here)
+{
+    static arrays all[MICRO_BATCHES_MAX];
+    sluice_batch batches[MICRO_BATCHES_MAX];
+    const uint32_t ranks = sluice_runtime_replicas(with->rt), rank = sluice_runtime_replica(with->rt);
+    for (uint32_t m = 0; m < t->micro_batches; m++) {
+        fill(&all[m], t->seed * 1000 + (number * t->micro_batches + m) * ranks + rank);
+        batches[m] = batch_of(&models[t->model], &all[m]);
+    }
+    RANK_CHECK(!sluice_step_begin(with->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-2)));
+    RANK_CHECK(!sluice_model_step(with->model, batches, here));
+    RANK_CHECK(!sluice_step_end(with->rt, NULL));
+    if (*here)
+        RANK_CHECK(!sluice_model_loss(with->model, loss));
+    else
+        RANK_CHECK(sluice_model_loss(with->model, loss) == SLUICE_ERR_ORDER);
+    return 0;
+}
+
+static int train(int rank, int size, void *context)
+{
+    const run *r = context;
+    trainer t = {0};
+    sluice_memory_report memory = SLUICE_INIT(sluice_memory_report);
+    char hex[65];
+    setenv("SLUICE_COMM_DIRECT", r->trial.messages ? "off" : "on", 1);
+    RANK_CHECK(!sluice_world_create(NULL, &t.world));
+    if (make(&r->trial, &t)) return 1;
+    if (r->from) RANK_CHECK(!sluice_checkpoint_load(t.rt, r->from, NULL, NULL));
+    for (uint32_t s = r->first; s < (r->last ? r->last : STEPS); s++) {
+        double loss = 0;
+        bool here;
+        if (step(&r->trial, &t, s, &loss, &here)) return 1;
+        if (here && (size == 1 || r->trial.stages)) r->out->losses[s] = loss;
+    }
+    if (r->to) RANK_CHECK(!sluice_checkpoint_save(t.rt, r->to, NULL, 0));
+    RANK_CHECK(!sluice_runtime_weights_sha256(t.rt, hex));
+    RANK_CHECK(!sluice_runtime_memory(t.rt, &memory));
+    r->out->planned[rank] = memory.planned_bytes;
+    r->out->peak[rank] = memory.peak_bytes;
+    if (rank == 0) memcpy(r->out->sha256, hex, sizeof hex);
+    end(&t);
+    return 0;
+}
+
+static outcome *shared(void)
+{
+    void *memory = mmap(NULL, SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(memory != MAP_FAILED);
+    return memory;
+}
+
+static void describe(const trial *t)
+{
+    fprintf(stderr,
+            "model %u, %u micro-batches, %u stages of %u chunks, %s, cuts \"%s\", %s, clip %g, dropout %g, precision "
+            "%d, recompute %d, nan %d, %s, seed %llu\n",
+            t->model, t->micro_batches, t->stages, t->chunks, t->schedule, t->cuts, t->optimizer, t->clip, t->dropout,
+            (int)t->precision, (int)t->recompute, (int)t->nan, t->messages ? "messages" : "direct",
+            (unsigned long long)t->seed);
+}
+
+static void check(const trial *t)
+{
+    run alone = {.trial = *t, .out = shared()}, piped = {.trial = *t, .out = shared()};
+    alone.trial.stages = 0;
+    alone.trial.messages = false;
+    alone.trial.recompute = SLUICE_RECOMPUTE_NONE;
+    const int failed = run_ranks(1, train, &alone, LIMIT_S) || run_ranks((int)t->stages, train, &piped, LIMIT_S);
+    const bool equal = !strcmp(alone.out->sha256, piped.out->sha256) &&
+                       !memcmp(alone.out->losses, piped.out->losses, sizeof piped.out->losses);
+    if (failed || !equal) describe(t);
+    assert_false(failed);
+    assert_string_equal(alone.out->sha256, piped.out->sha256);
+    assert_memory_equal(alone.out->losses, piped.out->losses, sizeof piped.out->losses);
+    for (uint32_t s = 0; s < t->stages; s++) assert_int_equal(piped.out->peak[s], piped.out->planned[s]);
+    munmap(alone.out, SHARED_BYTES);
+    munmap(piped.out, SHARED_BYTES);
+}
+
+/* ---- Bits ---- */
+
+/* Draws the first layers of all pieces but the first, ascending. */
+static void draw_cuts(uint64_t *seed, uint32_t pieces, char out[64])
+{
+    const uint32_t layers = LAYERS + 2;
+    uint32_t left = pieces - 1;
+    size_t used = 0;
+    for (uint32_t l = 1; l < layers && left; l++) {
+        if (draw(seed, layers - l) >= left) continue;
+        used += (size_t)snprintf(out + used, 64 - used, l + 1 == layers ? "%shead" : "%sh.%u", used ? "," : "", l - 1);
+        left--;
+    }
+}
+
+static trial draw_trial(uint64_t *seed)
+{
+    static const char *const schedules[] = {"gpipe", "1f1b", "interleaved"};
+    trial t = {.model = (uint32_t)draw(seed, MODELS),
+               .stages = 2 + (uint32_t)draw(seed, 3),
+               .schedule = schedules[draw(seed, 3)],
+               .optimizer = draw(seed, 3) ? "adamw" : "lamb",
+               .dropout = draw(seed, 2) ? 0.1 : 0,
+               .precision = draw(seed, 3) ? SLUICE_FP32 : SLUICE_BF16,
+               .recompute = (sluice_recompute)draw(seed, 3),
+               .nan = (sluice_nan_policy)draw(seed, 2),
+               .messages = draw(seed, 3) == 0,
+               .seed = draw(seed, 1000)};
+    if (!strcmp(t.optimizer, "adamw") && draw(seed, 2)) t.clip = 0.5;
+    const bool interleaved = !strcmp(t.schedule, "interleaved");
+    if (interleaved && t.stages > 3) t.stages = 3;
+    t.chunks = interleaved ? 2 : 1;
+    t.micro_batches = interleaved ? t.stages * (1 + (uint32_t)draw(seed, 2)) : 1 + (uint32_t)draw(seed, 6);
+    if (draw(seed, 2)) draw_cuts(seed, t.stages * t.chunks, t.cuts);
+    return t;
+}
+
+static void equal_to_one_rank(void **state)
+{
+    (void)state;
+    uint64_t seed = 11;
+    for (uint32_t i = 0; i < test_rounds(test_brief() ? 3 : 12); i++) {
+        const trial t = draw_trial(&seed);
+        check(&t);
+    }
+}
+
+/* M ranks with one micro-batch each have the same global batch. */
+static void equal_to_data_parallel_ranks(void **state)
+{
+    (void)state;
+    for (uint32_t model = 0; model < MODELS; model++) {
+        run ranks = {.trial = {.model = model, .micro_batches = 1, .schedule = "1f1b", .optimizer = "adamw", .seed = 5},
+                     .out = shared()};
+        run piped = ranks;
+        piped.out = shared();
+        piped.trial.stages = 2;
+        piped.trial.micro_batches = 3;
+        assert_int_equal(run_ranks(3, train, &ranks, LIMIT_S), 0);
+        assert_int_equal(run_ranks(2, train, &piped, LIMIT_S), 0);
+        assert_string_equal(ranks.out->sha256, piped.out->sha256);
+        munmap(ranks.out, SHARED_BYTES);
+        munmap(piped.out, SHARED_BYTES);
+    }
+}
+
+/* A checkpoint of three stages is gone on from by as many, by fewer, and by one rank. */
+static void checkpoints_fit_any_stages(void **state)
+{
+    (void)state;
+    for (uint32_t model = 0; model < MODELS; model += 3) {
+        char folder[] = "/tmp/sluice-pipeline-XXXXXX", command[64];
+        assert_non_null(mkdtemp(folder));
+        run whole = {.trial = {PLAIN, .model = model, .stages = 3, .schedule = "1f1b", .seed = 9}, .out = shared()};
+        run first = whole, next = whole;
+        first.out = shared();
+        first.last = next.first = 1;
+        first.to = next.from = folder;
+        assert_int_equal(run_ranks(3, train, &whole, LIMIT_S), 0);
+        assert_int_equal(run_ranks(3, train, &first, LIMIT_S), 0);
+        for (uint32_t stages = 3; stages; stages--) {
+            next.out = shared();
+            next.trial.stages = stages;
+            assert_int_equal(run_ranks((int)stages, train, &next, LIMIT_S), 0);
+            assert_string_equal(next.out->sha256, whole.out->sha256);
+            munmap(next.out, SHARED_BYTES);
+        }
+        munmap(whole.out, SHARED_BYTES);
+        munmap(first.out, SHARED_BYTES);
+        snprintf(command, sizeof command, "rm -rf %s", folder);
+        assert_int_equal(system(command), 0);
+    }
+}
+
+/* ---- Refusals ---- */
+
+static int says(sluice_status status, sluice_status wanted, const char *part)
+{
+    if (status == wanted && strstr(sluice_last_error(), part)) return 0;
+    fprintf(stderr, "%s: \"%s\" should be %s and say \"%s\"\n", sluice_status_name(status), sluice_last_error(),
+            sluice_status_name(wanted), part);
+    return 1;
+}
+
+/* A pipeline that cannot be, and the words of the commit that refuses it. */
+typedef struct {
+    trial trial;
+    const char *strategy;
+    sluice_tied tied;
+    sluice_accumulate accumulate;
+    sluice_status status;
+    const char *part;
+} refusal;
+
+#define SPLIT SLUICE_TIED_SPLIT
+
+static const refusal refusals[] = {
+    {{PLAIN, .stages = 3}, NULL, SPLIT, 0, SLUICE_ERR_ARGUMENT, "no multiple of 3 stages"},
+    {{PLAIN, .stages = 2, .schedule = "zero_bubble"}, NULL, SPLIT, 0, SLUICE_ERR_ARGUMENT, "does not run yet"},
+    {{PLAIN, .stages = 2, .schedule = "none"}, NULL, SPLIT, 0, SLUICE_ERR_ARGUMENT, "there is none of that name"},
+    {{PLAIN, .stages = 2, .chunks = 2}, NULL, SPLIT, 0, SLUICE_ERR_ARGUMENT, "interleaved"},
+    {{PLAIN, .stages = 2, .cuts = "h.9"}, NULL, SPLIT, 0, SLUICE_ERR_ARGUMENT, "no layer is called \"h.9\""},
+    {{PLAIN, .stages = 2}, "fsdp", SPLIT, 0, SLUICE_ERR_ARGUMENT, "one of dp, oss and sdp"},
+    {{PLAIN, .stages = 2}, NULL, SPLIT, SLUICE_ACCUMULATE_EACH, SLUICE_ERR_UNSUPPORTED, "not with accumulate each"},
+    {{PLAIN, .model = 3, .stages = 2}, NULL, SLUICE_TIED_JOINT, 0, SLUICE_ERR_UNSUPPORTED, "use tied split"},
+    {{.micro_batches = 4, .stages = 2, .optimizer = "onebit_adam"},
+     NULL,
+     SPLIT,
+     0,
+     SLUICE_ERR_UNSUPPORTED,
+     "a compressed optimizer"},
+};
+enum { REFUSALS = sizeof refusals / sizeof *refusals };
+
+static int refused(int rank, int size, void *context)
+{
+    (void)rank;
+    (void)size;
+    (void)context;
+    for (int i = 0; i < REFUSALS; i++) {
+        const refusal *r = &refusals[i];
+        trainer t = {0};
+        sluice_config config = config_of(&r->trial);
+        if (r->strategy) config.strategy = r->strategy;
+        config.accumulate = r->accumulate;
+        config.tied = r->tied;
+        RANK_CHECK(!sluice_world_create(NULL, &t.world));
+        RANK_CHECK(!sluice_runtime_create(t.world, &config, &t.rt));
+        const sluice_model_options options =
+            SLUICE_INIT(sluice_model_options, .batch = 1, .length = models[r->trial.model].image_size ? 0 : LENGTH);
+        RANK_CHECK(!sluice_model_create(t.rt, &models[r->trial.model], &options, &t.model));
+        if (says(sluice_runtime_commit(t.rt), r->status, r->part)) return 1;
+        end(&t);
+    }
+    return 0;
+}
+
+/* Calls that do not know stages leave the runtime as it was; a slot of a layer elsewhere fails it. */
+static int calls_are_refused(int rank, int size, void *context)
+{
+    const trial t = {PLAIN, .stages = 2, .schedule = "gpipe"};
+    trainer with = {0};
+    double loss;
+    bool here;
+    char *plan, *profile;
+    (void)size;
+    (void)context;
+    RANK_CHECK(!sluice_world_create(NULL, &with.world));
+    if (make(&t, &with)) return 1;
+    if (says(sluice_evaluate_begin(with.rt), SLUICE_ERR_UNSUPPORTED, "evaluate_begin: not in a pipeline yet") ||
+        says(sluice_runtime_replan(with.rt, NULL, NULL, 0), SLUICE_ERR_UNSUPPORTED, "replan: not in a pipeline yet") ||
+        says(sluice_runtime_record(with.rt), SLUICE_ERR_UNSUPPORTED, "record: not") ||
+        says(sluice_runtime_profile_write(with.rt, "x", "x"), SLUICE_ERR_UNSUPPORTED, "profile_write: not") ||
+        says(sluice_runtime_plan_json(with.rt, "x", &plan, &profile), SLUICE_ERR_UNSUPPORTED, "plan_json: not"))
+        return 1;
+    if (step(&t, &with, 0, &loss, &here)) return 1;
+    RANK_CHECK(here == (rank == 1));
+    RANK_CHECK(sluice_runtime_replicas(with.rt) == 1 && sluice_runtime_replica(with.rt) == 0);
+    RANK_CHECK(!sluice_step_begin(with.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-2)));
+    RANK_CHECK(!sluice_world_barrier(with.world)); /* the failure of one rank ends the others' calls */
+    static arrays all[1];
+    fill(all, 1);
+    const sluice_batch batch = batch_of(&models[0], all);
+    /* It walks all layers by itself, and the first one lies on rank 0, the last one on rank 1. */
+    const sluice_status status = sluice_model_forward(with.model, &batch);
+    RANK_CHECK(status == SLUICE_ERR_ORDER || status == SLUICE_ERR_PEER);
+    RANK_CHECK(strstr(sluice_last_error(), "this rank does not hold it"));
+    end(&with);
+    return 0;
+}
+
+static void wrong_uses_are_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(2, refused, NULL, LIMIT_S), 0);
+    assert_int_equal(run_ranks(2, calls_are_refused, NULL, LIMIT_S), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equal_to_one_rank),
+        cmocka_unit_test(equal_to_data_parallel_ranks),
+        cmocka_unit_test(checkpoints_fit_any_stages),
+        cmocka_unit_test(wrong_uses_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
