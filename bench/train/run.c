@@ -519,7 +519,7 @@ static sluice_status evaluate_batch(training *t, uint64_t first, uint64_t most_t
     const uint64_t there =
         (uint64_t)t->batch * sluice_model_targets(t->identity.model, batch.length ? batch.length : t->length);
     status = sluice_model_evaluate(t->model, &batch, &loss, t->logits);
-    if (status) return status;
+    if (status || !t->has_head) return status;
     sums->losses += loss;
     for (uint64_t i = 0; i < there; i++) sums->targets += batch.targets[i] >= 0;
     if (t->logits)
@@ -531,7 +531,7 @@ static sluice_status evaluate_batch(training *t, uint64_t first, uint64_t most_t
  * and the share of right answers. Ranks that have no image left keep the others company. */
 static sluice_status evaluate(training *t, double *mean, double *accuracy)
 {
-    const uint64_t round = t->ranks * t->batch,
+    const uint64_t round = t->replicas * t->batch,
                    most = (uint64_t)t->batch * sluice_model_targets(t->identity.model, t->length);
     held_out_sums sums = {0};
     sluice_status status = SLUICE_OK;

@@ -224,7 +224,8 @@ SLUICE_API sluice_status sluice_model_step(sluice_model *model, const sluice_bat
 
 /* Between steps, without dropout; brackets itself with sluice_evaluate_begin and _end, so every rank calls it equally
  * often. *loss: this rank's mean over the targets, or their sum over loss_divisor; NaN if `targets` is NULL, and for
- * the mean over none. logits: NULL or fp32, host memory: batch x tokens x vocabulary (beit: the patches' rows), or
+ * the mean over none, and on ranks of a pipeline that do not hold the last layer, whose logits are not written either.
+ * logits: NULL or fp32, host memory: batch x tokens x vocabulary (beit: the patches' rows), or
  * batch x classes. Errors: as sluice_model_forward and sluice_evaluate_begin. */
 SLUICE_API sluice_status sluice_model_evaluate(sluice_model *model, const sluice_batch *batch, double *loss,
                                                float *logits);

@@ -594,14 +594,16 @@ sluice_status sluice_model_evaluate(sluice_model *m, const sluice_batch *given, 
     m->host_logits = logits;
     status = sluice_evaluate_begin(m->rt);
     if (!status) status = slc_micro_batch_take(m, &batch);
-    for (uint32_t i = 0; !status && i < m->layer_count; i++) status = layer_forward(m, i, false);
+    for (uint32_t i = 0; !status && i < m->layer_count; i++)
+        if (sluice_layer_here(m->layers[i].layer)) status = layer_forward(m, i, false);
     if (!status) status = slc_micro_batch_queued(m);
     if (!status) status = sluice_evaluate_end(m->rt);
     m->host_logits = NULL;
     m->in = (slc_batch_arrays){0};
     if (!status) status = slc_micro_batch_wait(m->memory);
     if (status) return tell_runtime(m, status);
-    const bool has_loss = batch.targets && (m->memory->target_count || batch.loss_divisor > 0);
+    const bool has_loss = sluice_layer_here(m->layers[m->layer_count - 1].layer) && batch.targets &&
+                          (m->memory->target_count || batch.loss_divisor > 0);
     *loss = has_loss ? slc_micro_batch_loss(m->memory) : NAN;
     return SLUICE_OK;
 }

@@ -51,6 +51,7 @@ typedef struct {
 typedef struct {
     char sha256[65];
     double losses[STEPS];
+    double evaluated[2];
     uint64_t planned[RANKS_MAX], peak[RANKS_MAX];
 } outcome;
 
@@ -159,6 +160,20 @@ static int step(const trial *t, trainer *with, uint32_t number, double *loss, bo
     return 0;
 }
 
+/* Evaluates micro-batches that are trained on too, without training. */
+static int evaluate(const run *r, trainer *t)
+{
+    static arrays a;
+    for (uint64_t i = 0; i < 2; i++) {
+        double loss = 0;
+        fill(&a, r->trial.seed * 1000 + i);
+        const sluice_batch batch = batch_of(&models[r->trial.model], &a);
+        RANK_CHECK(!sluice_model_evaluate(t->model, &batch, &loss, NULL));
+        if (loss > 0) r->out->evaluated[i] = loss;
+    }
+    return 0;
+}
+
 static int train(int rank, int size, void *context)
 {
     const run *r = context;
@@ -173,6 +188,7 @@ static int train(int rank, int size, void *context)
         double loss = 0;
         bool here;
         if (step(&r->trial, &t, s, &loss, &here)) return 1;
+        if (s < 2 && evaluate(r, &t)) return 1;
         if (here && (size == 1 || r->trial.stages)) r->out->losses[s] = loss;
     }
     if (r->to) RANK_CHECK(!sluice_checkpoint_save(t.rt, r->to, NULL, 0));
@@ -214,6 +230,8 @@ static void check(const trial *t)
     if (failed || !equal) describe(t);
     assert_false(failed);
     assert_string_equal(alone.out->sha256, piped.out->sha256);
+    assert_memory_equal(alone.out->evaluated, piped.out->evaluated, sizeof piped.out->evaluated);
+    assert_true(alone.out->evaluated[1] > 0);
     assert_memory_equal(alone.out->losses, piped.out->losses, sizeof piped.out->losses);
     for (uint32_t s = 0; s < t->stages; s++) assert_int_equal(piped.out->peak[s], piped.out->planned[s]);
     munmap(alone.out, SHARED_BYTES);
@@ -389,8 +407,7 @@ static int calls_are_refused(int rank, int size, void *context)
     (void)context;
     RANK_CHECK(!sluice_world_create(NULL, &with.world));
     if (make(&t, &with)) return 1;
-    if (says(sluice_evaluate_begin(with.rt), SLUICE_ERR_UNSUPPORTED, "evaluate_begin: not in a pipeline yet") ||
-        says(sluice_runtime_replan(with.rt, NULL, NULL, 0), SLUICE_ERR_UNSUPPORTED, "replan: not in a pipeline yet") ||
+    if (says(sluice_runtime_replan(with.rt, NULL, NULL, 0), SLUICE_ERR_UNSUPPORTED, "replan: not in a pipeline yet") ||
         says(sluice_runtime_record(with.rt), SLUICE_ERR_UNSUPPORTED, "record: not") ||
         says(sluice_runtime_profile_write(with.rt, "x", "x"), SLUICE_ERR_UNSUPPORTED, "profile_write: not") ||
         says(sluice_runtime_plan_json(with.rt, "x", &plan, &profile), SLUICE_ERR_UNSUPPORTED, "plan_json: not"))

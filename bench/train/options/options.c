@@ -604,13 +604,11 @@ uint64_t slc_training_replicas(const slc_training_options *o, uint64_t ranks)
     return stages && ranks >= stages ? ranks / stages : ranks;
 }
 
-/* Options that a pipeline does not know yet are refused before the model is made. Evaluations, which are made without
- * being asked for, are left out. */
-static sluice_status check_pipeline(slc_training_options *o)
+/* Options that a pipeline does not know yet are refused before the model is made. */
+static sluice_status check_pipeline(const slc_training_options *o)
 {
     static const char *const own[] = {"pipeline-schedule", "pipeline-chunks", "pipeline-cuts"};
-    static const char *const later[] = {"eval-batches", "eval-every",   "trace", "plan-out",
-                                        "profile-out",  "sample-every", "plan",  "lossy"};
+    static const char *const later[] = {"trace", "plan-out", "profile-out", "sample-every", "plan", "lossy"};
     const uint64_t stages = stages_of(o->pipeline);
     if (stages == UINT64_MAX)
         return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline %s: give off, or from 2 to %d stages", o->pipeline,
@@ -623,7 +621,6 @@ static sluice_status check_pipeline(slc_training_options *o)
         if (slc_training_option_given(o, later[i]))
             return slc_error(SLUICE_ERR_UNSUPPORTED, "--pipeline %s: not with --%s yet; leave one of them out",
                              o->pipeline, later[i]);
-    o->eval_batches = 0;
     return SLUICE_OK;
 }
 

@@ -4,6 +4,8 @@
 #include "lib/engine/rows/look_up.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/pass.h"
+#include "lib/engine/step/messages.h"
+#include "lib/engine/step/stage_evaluation.h"
 #include "lib/engine/step/stage_rows.h"
 
 #include <string.h>
@@ -24,6 +26,7 @@ static bool between_micro_batches(const sluice_runtime *rt, uint32_t *micro_batc
 static sluice_status check_time_in_stage(const sluice_param *param)
 {
     const sluice_runtime *rt = param->rt;
+    if (rt->mode == SLC_IN_EVALUATION && rt->at.cursor == rt->evaluate.slot_count && !param->rows_set) return SLUICE_OK;
     if (rt->mode == SLC_IN_STEP && !rt->at.cursor && rt->at.state == SLC_BETWEEN_SLOTS &&
         param->rows_set < rt->job.micro_batches)
         return SLUICE_OK;
@@ -89,9 +92,12 @@ sluice_status sluice_rows_set(sluice_param *param, const int32_t *rows, uint64_t
         return slc_error(SLUICE_ERR_ARGUMENT, "rows_set of \"%s\": it was added without row_elements", param->name);
     status = check_time(param);
     if (!status) status = check_rows(param, rows, count, places);
+    const bool evaluated = slc_is_stage(&param->rt->stage) && param->rt->mode == SLC_IN_EVALUATION;
+    if (!status && evaluated) status = slc_stage_messages_finish(param->rt); /* which still read the last rows */
     if (status) return status;
     if (!set_rows(param, rows, count, places)) return too_many(param);
     param->rows_set++;
     sluice_runtime *rt = param->rt;
+    if (evaluated) return slc_runtime_fail(rt, slc_stage_evaluation_rows(rt));
     return rt->mode == SLC_IN_STEP ? slc_runtime_fail(rt, slc_pass_go_on(rt, &rt->train)) : SLUICE_OK;
 }

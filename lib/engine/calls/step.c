@@ -14,7 +14,9 @@
 #include "lib/engine/step/agreement.h"
 #include "lib/engine/step/drain.h"
 #include "lib/engine/step/gradients.h"
+#include "lib/engine/step/messages.h"
 #include "lib/engine/step/pass.h"
+#include "lib/engine/step/stage_evaluation.h"
 #include "lib/engine/step/stage_rows.h"
 #include "lib/engine/step/stages_agree.h"
 #include "lib/engine/step/words.h"
@@ -215,6 +217,8 @@ static sluice_status slot_begin(sluice_layer *layer, slot_call call)
         status = slc_pass_slot_begin(rt, pass, evaluating ? NULL : &rt->steps[pass->parity].exposed_s);
     if (status) return slc_runtime_fail(rt, status);
     const slc_item *item = next_slot(rt);
+    if (evaluating) status = slc_stage_evaluation_receive(rt, item);
+    if (status) return slc_runtime_fail(rt, status);
     if (opens && !evaluating) slc_measure_slot_begin(rt->measure);
     if (opens) find_activations(rt, item);
     make_valid(rt, layer, item, call == BACKWARD_BEGIN);
@@ -246,6 +250,7 @@ static sluice_status slot_end(sluice_layer *layer, slot_call call)
     const slc_item *item = next_slot(rt);
     status = slc_check_slot_end(rt);
     if (!status && call == BACKWARD_END) status = slc_gradients_end(rt, layer, item);
+    if (!status && pass->evaluate) status = slc_stage_evaluation_send(rt, item);
     if (call == RECOMPUTE_END)
         slc_pass_recomputed(rt, pass);
     else if (!pass->evaluate && !rt->marks)
@@ -409,7 +414,6 @@ sluice_status sluice_runtime_sync(sluice_runtime *rt)
 sluice_status sluice_evaluate_begin(sluice_runtime *rt)
 {
     sluice_status status = slc_runtime_require_mode(rt, SLC_IDLE, "evaluate_begin");
-    if (!status) status = slc_runtime_require_no_stages(rt, "evaluate_begin");
     if (!status) status = slc_check_call(rt, "evaluate_begin", NULL, NULL);
     if (!status) status = slc_phase_require_equal(rt, "evaluate_begin");
     if (!status) status = slc_comm_meet(rt->comm, "evaluate_begin", NULL);
@@ -429,6 +433,7 @@ sluice_status sluice_evaluate_end(sluice_runtime *rt)
     if (rt->at.cursor != rt->evaluate.slot_count)
         return slc_runtime_fail(rt, slc_error(SLUICE_ERR_ORDER, "evaluate_end: inside a forward; run it to its end"));
     if (rt->evaluate.has_previous) status = slc_pass_wait(rt, &rt->evaluate, SLC_NONE, NULL);
+    if (!status && slc_is_stage(&rt->stage)) status = slc_stage_messages_finish(rt);
     rt->mode = SLC_IDLE;
     rt->train.has_previous = false;
     return slc_runtime_fail(rt, status);

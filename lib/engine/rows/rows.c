@@ -45,7 +45,7 @@ void slc_look_ups_forget(sluice_runtime *rt)
 sluice_status slc_look_ups_check(const sluice_runtime *rt, uint32_t micro_batch)
 {
     /* A stage of a pipeline has several micro-batches under way, so all of the step's are to be known. */
-    if (slc_is_stage(&rt->stage)) micro_batch = rt->job.micro_batches - 1;
+    if (slc_is_stage(&rt->stage) && rt->mode == SLC_IN_STEP) micro_batch = rt->job.micro_batches - 1;
     for (uint32_t p = 0; p < rt->model.param_count; p++)
         if (looks_up(rt->model.params[p]) && rt->model.params[p]->rows_set <= micro_batch)
             return slc_error(SLUICE_ERR_ORDER,
