@@ -145,6 +145,7 @@ static int step(const trial *t, trainer *with, uint32_t number, double *loss, bo
 {
     static arrays all[MICRO_BATCHES_MAX];
     sluice_batch batches[MICRO_BATCHES_MAX];
+    sluice_step_report report = SLUICE_INIT(sluice_step_report);
     const uint32_t ranks = sluice_runtime_replicas(with->rt), rank = sluice_runtime_replica(with->rt);
     for (uint32_t m = 0; m < t->micro_batches; m++) {
         fill(&all[m], t->seed * 1000 + (number * t->micro_batches + m) * ranks + rank);
@@ -152,7 +153,8 @@ static int step(const trial *t, trainer *with, uint32_t number, double *loss, bo
     }
     RANK_CHECK(!sluice_step_begin(with->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-2)));
     RANK_CHECK(!sluice_model_step(with->model, batches, here));
-    RANK_CHECK(!sluice_step_end(with->rt, NULL));
+    RANK_CHECK(!sluice_step_end(with->rt, &report));
+    RANK_CHECK(t->stages < 2 || report.bytes_sent > 0);
     if (*here)
         RANK_CHECK(!sluice_model_loss(with->model, loss));
     else

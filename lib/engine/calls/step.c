@@ -54,6 +54,11 @@ static bool leaves_scale(const sluice_runtime *rt)
     return rt->config.sums == SLUICE_SUMS_NCCL && rt->replicas > 1 && !rt->job.each;
 }
 
+static uint64_t count_bytes_sent(const sluice_runtime *rt)
+{
+    return slc_comm_bytes_sent(rt->comm) + slc_stage_messages_bytes_sent(rt);
+}
+
 sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *given)
 {
     sluice_step_options full = {0}, *options = &full;
@@ -76,7 +81,7 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
                              .ahead = step->ahead,
                              .step = rt->step + 1,
                              .started_ns = slc_clock_ns(),
-                             .bytes_sent_before = slc_comm_bytes_sent(rt->comm),
+                             .bytes_sent_before = count_bytes_sent(rt),
                              .learning_rate = options->learning_rate,
                              .scale = leaves_scale(rt) ? 1 : (float)scale,
                              .left_scale = leaves_scale(rt) ? scale : 1,
@@ -343,7 +348,7 @@ static sluice_step_report make_report(const sluice_runtime *rt, const slc_step_s
         .plan = rt->current.number,
         .predicted_step_s = rt->current.predicted.step_s,
         .peak_bytes = slc_arena_peak(rt->memory.arena),
-        .bytes_sent = slc_comm_bytes_sent(rt->comm) - step->bytes_sent_before};
+        .bytes_sent = count_bytes_sent(rt) - step->bytes_sent_before};
 }
 
 /* A new phase or a re-plan follows a step. *planning_s: how long planning and moving over took. */

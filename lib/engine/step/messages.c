@@ -174,6 +174,14 @@ sluice_status slc_stage_messages_settle(sluice_runtime *rt, const slc_pass *pass
     return status;
 }
 
+uint64_t slc_stage_messages_bytes_sent(const sluice_runtime *rt)
+{
+    uint64_t bytes = 0;
+    for (uint32_t c = 0; slc_is_stage(&rt->stage) && c < rt->job.channel_count; c++)
+        if (!rt->job.channels[c].receives) bytes += slc_channel_bytes(rt->stage.channels[c]);
+    return bytes;
+}
+
 bool slc_stage_messages_are_over(const sluice_runtime *rt)
 {
     const slc_stage *stage = &rt->stage;

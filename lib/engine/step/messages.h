@@ -23,6 +23,8 @@ void slc_stage_messages_let_wait(sluice_runtime *rt, slc_pass *pass, uint32_t it
 sluice_status slc_stage_messages_wait(sluice_runtime *rt, uint32_t channel, uint32_t count, double *exposed_s);
 /* Waits until the messages of the pass before the running one are complete: the next pass uses their contexts. */
 sluice_status slc_stage_messages_settle(sluice_runtime *rt, const slc_pass *pass);
+/* Bytes of the messages that this rank has sent; 0 where there is no pipeline. */
+uint64_t slc_stage_messages_bytes_sent(const sluice_runtime *rt);
 /* Are all messages complete that were submitted? */
 bool slc_stage_messages_are_over(const sluice_runtime *rt);
 /* Waits until all messages are complete. */
