@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures what the play-off of plans costs a run of 200 steps, and what it brings: GPT-2 mini on two ranks,
-unthrottled and throttled, within budgets of what dp needs, with the play-off of `sluice train` and with --replan-trials
-0, by turns. All runs of a cell must end with the same weights.
+unthrottled and throttled, within budgets of the least that dp works in, with the play-off of `sluice train` and with
+--replan-trials 0, by turns. All runs of a cell must end with the same weights.
 
     cost    how much longer the steps from the re-plan to the play-off's end take than the same steps without one, as a
             share of the whole run without
@@ -32,7 +32,7 @@ def parse():
     parser.add_argument("--pairs", type=int, default=5, metavar="N", help="turns of a cell (default 5)")
     parser.add_argument("--steps", type=int, default=200, metavar="N", help="of a run (default 200)")
     parser.add_argument("--throttles", default="none,1gbit,4gbit", metavar="LIST")
-    parser.add_argument("--budgets", default="60%,100%", metavar="LIST", help="of what dp needs (default 60%%,100%%)")
+    parser.add_argument("--budgets", default="60%,100%", metavar="LIST", help="of the least that dp works in (default 60%%,100%%)")
     add_model(parser)
     add_places(parser, "play_off")
     return parser.parse_args()

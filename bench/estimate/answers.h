@@ -14,7 +14,7 @@ typedef struct {
 
 /* Strategies and schedule chosen by the planner. */
 typedef struct {
-    double of_dp;          /* the budget as a share of what dp needs; 0: it was given in bytes, or there is none */
+    double of_dp; /* the budget as a share of the least that dp works in; 0: it was given in bytes, or there is none */
     uint64_t budget_bytes; /* 0: none */
     bool fits;
     uint64_t peak_bytes;
@@ -34,7 +34,7 @@ typedef struct {
 } slc_answers;
 
 /* Answers without a budget of the user's: the smallest budget, the strategies, and plans for 100, 80, 60 and 40 % of
- * what dp needs. `effort_s` is nominal seconds of work for each plan; 0: the planner's. Errors: those of
+ * the least that dp works in. `effort_s` is nominal seconds of work for each plan; 0: the planner's. Errors: those of
  * slc_survey_profile and of planning but BUDGET. */
 sluice_status slc_answers_find(const slc_survey *survey, double effort_s, slc_answers *out);
 

@@ -80,7 +80,7 @@ static void print_plans(FILE *out, const slc_survey *s, const slc_answers *a)
         print_choice(out, p);
         fputc('\n', out);
     }
-    fprintf(out, "  of what dp needs; strategy %s, schedule %s, recompute %s\n", s->training->strategy,
+    fprintf(out, "  of the least that dp works in; strategy %s, schedule %s, recompute %s\n", s->training->strategy,
             s->training->schedule, s->training->recompute);
 }
 

@@ -22,7 +22,7 @@ sluice_status slc_survey_begin(slc_survey *survey);
 /* The parts of a request that decide which layers are fused. */
 typedef struct {
     const char *strategy, *schedule;
-    uint64_t budget_bytes; /* 0: none, or a share of what dp needs */
+    uint64_t budget_bytes; /* 0: none, or a share of the least that dp works in */
     double budget_of_dp;
 } slc_survey_plan;
 

@@ -178,7 +178,7 @@ sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *reque
     char largest[640], of_dp[64] = "";
     write_consumers(consumers, largest, sizeof largest);
     if (request->budget_of_dp > 0)
-        snprintf(of_dp, sizeof of_dp, ", %g%% of what dp needs", 100 * request->budget_of_dp);
+        snprintf(of_dp, sizeof of_dp, ", %g%% of the least that dp works in", 100 * request->budget_of_dp);
     const char *smallest = best.cut ? "the search for less was cut short by its effort, but at most this is needed"
                                     : "the smallest that works";
     const char *where = evaluates ? " of an evaluation pass, which needs more than a step" : "";

@@ -74,8 +74,8 @@ static sluice_status resolve_budget(const slc_plan_request *request, slc_plan_an
     double fraction = request->budget_of_dp;
     answer->budget_bytes = request->budget_bytes;
     if (!isfinite(fraction) || fraction < 0)
-        return slc_error(SLUICE_ERR_ARGUMENT, "budget: %g of what dp needs is no size; give a fraction above 0",
-                         fraction);
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "budget: %g of the least that dp works in is no size; give a fraction above 0", fraction);
     if (fraction == 0) return SLUICE_OK;
     double bytes = fraction * (double)answer->dp_bytes;
     /* 1: zero would mean that there is no budget. */

@@ -191,7 +191,7 @@ static void a_fraction_is_of_what_dp_needs(void **state)
     request.budget_of_dp = 0.5;
     assert_int_equal(slc_plan_for_budget(&t.job, &request, &answer), SLUICE_ERR_BUDGET);
     assert_int_equal(answer.budget_bytes, dp.dp_bytes / 2);
-    assert_non_null(strstr(sluice_last_error(), "50% of what dp needs"));
+    assert_non_null(strstr(sluice_last_error(), "50% of the least that dp works in"));
     request.budget_of_dp = -1;
     assert_int_equal(slc_plan_for_budget(&t.job, &request, &answer), SLUICE_ERR_ARGUMENT);
 }

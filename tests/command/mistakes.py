@@ -113,7 +113,7 @@ MISTAKES = [
     ("S train --budget -5MiB", 2, ["--budget", "-5MiB"]),
     ("S train --budget 64KiB " + SHORT, 2, ["65536 bytes", "--budget", "the smallest that works", "largest"]),
     ("S train -n 2 --budget 64KiB " + SHORT, 2, ["65536 bytes", "--budget", "the smallest that works"]),
-    ("S train -n 2 --strategy dp --budget 60% " + SHORT, 2, ["60% of what dp needs", "--budget"]),
+    ("S train -n 2 --strategy dp --budget 60% " + SHORT, 2, ["60% of the least that dp works in", "--budget"]),
     ("S plan --profile profile.json --budget 1MiB", 2, ["1048576 bytes", "--budget"]),
     ("S plan --profile profile.json --budget lots", 2, ["--budget", "lots"]),
     ("S train --throttle 12parsec", 2, ["--throttle", "12parsec", "1gbit"]),

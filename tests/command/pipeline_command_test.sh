@@ -95,7 +95,7 @@ budgets() {
     tool plan "${profile[@]}" --pipeline 4 --budget "$most"
     check 'the budget that a refusal names works' 0 $code
     tool plan "${profile[@]}" --pipeline 4 --budget 100%
-    check 'a share of what dp needs without a pipeline' 0 $code
+    check 'a share of the least that dp works in without a pipeline' 0 $code
 }
 
 pictures() {

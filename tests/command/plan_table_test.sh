@@ -161,8 +161,8 @@ first_lines() {
     train -n 2 --steps 4 --budget 60% --optimizer lamb
     check 'a run within a budget' 0 $code
     local dp
-    dp=$(sed -n 's/^budget  .* = 60% of the \([0-9.]*\) MiB that dp needs$/\1/p' out)
-    check 'the budget is a share of what dp needs' yes \
+    dp=$(sed -n 's/^budget  .* = 60% of the \([0-9.]*\) MiB that dp takes at least$/\1/p' out)
+    check 'the budget is a share of the least that dp works in' yes \
         "$(awk -v dp="$dp" -v budget="$(sed -n 's/^budget  *\([0-9.]*\) MiB a rank .*/\1/p' out)" \
             'BEGIN { d = budget - 0.6 * dp; print (d * d < 0.01 ? "yes" : "no") }')"
     says 'the model' 'model      gpt2 nano: 224,640 parameters, fp32' out

@@ -46,7 +46,7 @@ static const slc_option option_rows[] = {
     {"world", "N", 0, SLC_OPTION_COUNT, FIELD(world), NULL, 0, "Ranks (default: the profile's)", 1,
      SLC_PROFILE_WORLD_MAX},
     {"budget", "SIZE", 0, SLC_OPTION_TEXT, FIELD(budget), NULL, 0,
-     "Bytes a rank may use, as 900MiB, or 60% of what dp needs (default: none)"},
+     "Bytes a rank may use, as 900MiB, or 60% of the least that dp works in (default: none)"},
     {"strategy", "NAME=auto," SLC_STRATEGY_NAMES(",") ",mixed", 0, SLC_OPTION_TEXT, FIELD(strategy), "auto", 0,
      "auto, " SLC_STRATEGY_NAMES(", ") ", mixed, random:SEED or a JSON file"},
     {"force", "LIST", 0, SLC_OPTION_TEXT, FIELD(force), NULL, 0,

@@ -26,7 +26,7 @@ static const slc_option option_rows[] = {
     {"picture", "FILE", 1, SLC_OPTION_SET, FIELD(picture), NULL, 0,
      "Draw one step: FILE.svg or FILE.png (needs gnuplot)", .set = slc_picture_option},
     {"budget", "SIZE", 1, SLC_OPTION_TEXT, FIELD(budget), NULL, 0,
-     "With --picture: show this budget as a line, as 900MiB, or 60% of what dp needs"},
+     "With --picture: show this budget as a line, as 900MiB, or 60% of the least that dp works in"},
     {"steps", "N", 1, SLC_OPTION_COUNT, FIELD(steps), "2", 0, "Steps in the timeline", 1, 1000},
     {0},
 };

@@ -25,7 +25,7 @@ typedef struct {
 } slc_pipelined;
 
 /* Plans what the options say. `strategy`: a name or auto, NULL is auto; `recompute`: auto, none or all, NULL is none;
- * `budget`: as 900MiB, or 60% of what dp needs without a pipeline, NULL is none. The caller frees it by
+ * `budget`: as 900MiB, or 60% of the least that dp works in without a pipeline, NULL is none. The caller frees it by
  * slc_pipelined_fini, after an error too. Errors: those of slc_pipeline_options_apply and slc_pipeline_plan_make. */
 sluice_status slc_pipelined_make(const slc_pipeline_options *options, slc_profile *profile, const char *strategy,
                                  const char *recompute, const char *budget, slc_pipelined *out);

@@ -240,7 +240,7 @@ static const slc_option fixed_rows[] = {
     {"throttle", "RATE", RESOURCES, TEXT, FIELD(throttle), "", SLC_REPORTED | SLC_OWN | SLC_MEASURED,
      "Slow the network down, as 1gbit,50us"},
     {"budget", "SIZE", RESOURCES, TEXT, FIELD(budget), "", SLC_REPORTED | SLC_OWN | SLC_MEASURED,
-     "Memory a rank may use, as 900MiB, or 60% of what dp needs; none: what the plan needs"},
+     "Memory a rank may use, as 900MiB, or 60% of the least that dp works in; none: what the plan needs"},
     {"device", "NAME", RESOURCES, TEXT, FIELD(device), "cpu", SLC_OWN | SLC_MEASURED,
      "Device: cpu, or cuda: a GPU for each rank", .choices = "cpu,cuda", CONFIG(device)},
     {"timeout", "S", RESOURCES, REAL, FIELD(timeout_s), "0", SLC_OWN,

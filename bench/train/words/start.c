@@ -118,7 +118,8 @@ static void print_budget(FILE *out, const slc_training_options *o, const slc_tra
         fprintf(out, "budget     none (--budget); to keep everything on every rank (dp) takes %.1f MiB a rank\n",
                 dp_mib);
     else if (strchr(o->budget, '%'))
-        fprintf(out, "budget     %.1f MiB a rank = %s of the %.1f MiB that dp needs\n", mib, o->budget, dp_mib);
+        fprintf(out, "budget     %.1f MiB a rank = %s of the %.1f MiB that dp takes at least\n", mib, o->budget,
+                dp_mib);
     else
         fprintf(out, "budget     %.1f MiB a rank; to keep everything on every rank (dp) takes %.1f MiB\n", mib, dp_mib);
 }
