@@ -50,7 +50,7 @@ PY
     train --weights "$work/base" --steps 1 --save-weights "$work/tuned"
     check 'it trains on' 0 $code
     check 'the rate is said to be the default' 1 "$(grep -c 'learning rate 5e-05 (the default with --weights)' "$work/out")"
-    check 'the dropout that is not taken is said' 1 "$(grep -c '^dropout    0, though config.json .* says 0.125; --dropout 0.125 takes it' "$work/out")"
+    check 'the dropout that is not taken is said' 1 "$(grep -c '^dropout    0, as every run .*; config.json .* has 0.125 and keeps it; --dropout 0.125 takes it' "$work/out")"
     check 'and kept' '0.125 0.125 0.0625' \
         "$(key_of "$work/tuned" resid_pdrop) $(key_of "$work/tuned" embd_pdrop) $(key_of "$work/tuned" attn_pdrop)"
     check 'generation_config.json goes along' 1 "$(grep -c do_sample "$work/tuned/generation_config.json")"

@@ -102,8 +102,10 @@ static void print_dropout(FILE *out, const slc_training_options *o)
 {
     const double asked = slc_saved_weights_dropout(o);
     if (asked > 0 && !slc_training_option_given(o, "dropout"))
-        fprintf(out, "dropout    0, though config.json of %s says %.3g; --dropout %.3g takes it\n", o->weights, asked,
-                asked);
+        fprintf(out,
+                "dropout    0, as every run that does not ask for it; config.json of %s has %.3g and keeps it; "
+                "--dropout %.3g takes it\n",
+                o->weights, asked, asked);
 }
 
 static void print_budget(FILE *out, const slc_training_options *o, const slc_training_result *r,
