@@ -8,6 +8,7 @@
 #include "bench/sweep/finished.h"
 #include "bench/sweep/figures/label.h"
 #include "bench/sweep/opening.h"
+#include "bench/sweep/steady.h"
 #include "bench/sweep/figures/table.h"
 
 FILE *slc_bench_people(const slc_bench_options *options)
@@ -26,18 +27,16 @@ static sluice_status count_cells(const slc_bench_results *results, slc_bench_opt
     return status ? status : slc_bench_tally_make(results, options, tally);
 }
 
-/* Warns if the machine seems to have been busy. Within a run the steps that count are alike, so a median far above the
- * fastest step is not the plan's doing. */
+/* Warns if the machine seems to have been busy while runs were made. */
 static void warn_of_busy_machine(FILE *out, const json_t *runs)
 {
-    static const double BUSY = 1.5;
     size_t i, busy = 0;
     double worst = 0;
     json_t *run;
     json_array_foreach ((json_t *)runs, i, run) {
         const double median = json_number_value(json_object_get(run, "step_s")),
                      least = json_number_value(json_object_get(run, "step_min_s"));
-        if (!(least > 0) || median < BUSY * least) continue;
+        if (!slc_bench_is_disturbed(median, least)) continue;
         busy++;
         if (median / least > worst) worst = median / least;
     }

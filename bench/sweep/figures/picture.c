@@ -24,6 +24,7 @@ typedef struct {
     double least_mib, largest_mib;
     bool unlimited; /* some run had no budget */
     double none_at_mib;
+    double *heights; /* of the panel whose first run has this number; 0: gnuplot's own choice */
 } picture;
 
 static json_t *row_at(const picture *p, size_t index)
@@ -148,9 +149,53 @@ static bool is_repeated(const picture *p, const json_t *line)
     return false;
 }
 
+/* ---- The range of step times ---- */
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The height of a throttle's panel, in ms, where points or the bars of repetitions are so far above the others that a
+ * panel with room for all would show the others as one flat line: above three times what three quarters of the points
+ * are below. 0: there is room for all. */
+static sluice_status find_height(const picture *p, const json_t *panel, double *height)
+{
+    static const double FAR = 3, MARGIN = 1.1;
+    const size_t all = json_array_size(p->runs);
+    double *values = calloc(all + 1, sizeof *values), most = 0;
+    size_t count = 0;
+    *height = 0;
+    if (!values) return slc_error(SLUICE_ERR_MEMORY, "picture");
+    for (size_t i = 0; i < all; i++) {
+        if (!slc_bench_alike(row_at(p, i), panel, throttle_keys) || !slc_bench_is_first(p->runs, i, point_keys))
+            continue;
+        const slc_bench_spread step = slc_bench_spread_of(p->runs, row_at(p, i), point_keys, "step_s");
+        values[count++] = 1e3 * step.median;
+        most = fmax(most, 1e3 * step.most);
+    }
+    qsort(values, count, sizeof *values, by_size);
+    const double far = count ? FAR * values[(count - 1) * 3 / 4] : 0;
+    while (count && values[count - 1] > far) count--;
+    if (count && most > far) *height = MARGIN * values[count - 1];
+    free(values);
+    return SLUICE_OK;
+}
+
+/* Points above the panel stand at its edge, with their step times. */
+static void put_above(FILE *file, const picture *p, const json_t *run, int line, double height)
+{
+    fprintf(
+        file,
+        ", \\\n     data index %d using 1:($2 > %.3f ? %.3f : 1/0):(sprintf('%%.0f', $2)) with labels point pt 9 lc "
+        "rgb '%s' offset 0,-1 notitle",
+        line, height, 0.97 * height, colour_of(p, run));
+}
+
 /* Draws the lines of one throttle, with the range of repetitions. Column 2 is step time, 3 peak memory, 4 the
  * prediction of column 2. */
-static void put_plot(FILE *file, const picture *p, const json_t *panel, int column)
+static void put_plot(FILE *file, const picture *p, const json_t *panel, int column, double height)
 {
     const char *before = column == 3 ? "plot x with lines lc rgb 'gray50' dt 2 title 'peak = budget', \\\n" : "plot ";
     int line = -1;
@@ -171,6 +216,7 @@ static void put_plot(FILE *file, const picture *p, const json_t *panel, int colu
                     colour_of(p, run));
             fputs(" pt 0 lw 1 notitle", file);
         }
+        if (height > 0) put_above(file, p, run, line, height);
         if (column != 2 || !has_prediction(p, run)) continue;
         fprintf(file, "%s     data index %d using 1:4 smooth unique with lines lc rgb 'black' dt 3 lw 1", before, line);
         fputs(" title '", file);
@@ -182,16 +228,21 @@ static void put_plot(FILE *file, const picture *p, const json_t *panel, int colu
 
 static void put_panels(FILE *file, const picture *p)
 {
-    fputs("  set ylabel 'step, ms'\n  set yrange [0:*]\n", file);
+    fputs("  set ylabel 'step, ms'\n", file);
     for (size_t i = 0; i < json_array_size(p->runs); i++) {
         if (!slc_bench_is_first(p->runs, i, throttle_keys)) continue;
+        const double height = p->heights[i];
+        if (height > 0)
+            fprintf(file, "  set yrange [0:%.3f]\n", height);
+        else
+            fputs("  set yrange [0:*]\n", file);
         fputs("  set title 'step time, throttle ", file);
         slc_gnuplot_put_quoted(file, slc_bench_text(row_at(p, i), "throttle"));
         fputs("'\n", file);
-        put_plot(file, p, row_at(p, i), 2);
+        put_plot(file, p, row_at(p, i), 2, height);
     }
-    fputs("  set ylabel 'peak, MiB'\n  set title 'peak memory'\n", file);
-    put_plot(file, p, row_at(p, 0), 3);
+    fputs("  set ylabel 'peak, MiB'\n  set title 'peak memory'\n  set yrange [0:*]\n", file);
+    put_plot(file, p, row_at(p, 0), 3, 0);
 }
 
 static void put_script(FILE *file, const void *what)
@@ -223,9 +274,14 @@ sluice_status slc_bench_picture_draw(const slc_bench_results *results, const cha
     picture p;
     sluice_status status = find_ranges(results, &p);
     bool empty = json_array_size(p.runs) == 0;
+    p.heights = calloc(json_array_size(p.runs) + 1, sizeof *p.heights);
+    if (!status && !p.heights) status = slc_error(SLUICE_ERR_MEMORY, "picture");
+    for (size_t i = 0; !status && i < json_array_size(p.runs); i++)
+        if (slc_bench_is_first(p.runs, i, throttle_keys)) status = find_height(&p, row_at(&p, i), &p.heights[i]);
     if (!status && !empty) status = slc_gnuplot_write(folder, "step_time.dat", put_table, &p);
     if (!status && !empty) status = slc_gnuplot_write(folder, "step_time.gp", put_script, &p);
     json_decref(p.runs);
+    free(p.heights);
     if (status || empty) return status;
 
     return slc_gnuplot_draw(folder, "step_time", out);

@@ -40,6 +40,7 @@ typedef struct {
     uint64_t total, part_end; /* number of runs in the whole sweep, and up to the end of the present part */
     uint64_t done;            /* runs that have ended */
     uint64_t made;            /* runs that this process has made; the others were there */
+    uint64_t again;           /* runs that were made again, because something disturbed them */
     uint64_t start_ns;
 } slc_bench_progress;
 
