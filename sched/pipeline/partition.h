@@ -53,6 +53,7 @@ typedef struct {
     const uint64_t *boundary_bytes; /* [layers - 1] across the cut behind a layer, one way */
     uint32_t versions;              /* of the values; 0: as many as micro-batches held */
     uint64_t limit_bytes;           /* of a rank; 0: none */
+    uint32_t micro_batches;         /* between two updates, which share what keeping values equal takes; 0: 1 */
     slc_partition_level levels[2];  /* [0] within a host; [1] of hosts: its ranks are hosts. levels[1].ranks <= 1: one
                                        level */
 } slc_steady_partition;
@@ -65,8 +66,8 @@ typedef struct {
 
 /* Finds the stages and replicas that minimise the period of a micro-batch (PipeDream, Narayanan et al. 2019), with all
  * ranks in use. With t the seconds of layers i..j, w their values, a_k the bytes across the cut behind layer k, beta
- * the bandwidth:
- *   T(i,j,r) = (t + 4 (r-1) w / (r beta)) / r
+ * the bandwidth, M the micro-batches between two updates (PipeDream's own has 1):
+ *   T(i,j,r) = (t + 4 (r-1) w / (r beta M)) / r
  *   A(j,r)   = min(T(0,j,r), min over k, r' of max(A(k,r-r'), 2 a_k / (beta r'), T(k+1,j,r')))
  * With hosts, T of hosts has A of layers i..j on one host's ranks in the place of t, with the hosts' bandwidth. A stage
  * holds ceil(n / r) micro-batches, n the ranks of its stage and of those after it, r its replicas; it fits if fixed +

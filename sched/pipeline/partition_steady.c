@@ -24,47 +24,86 @@ typedef struct {
     const slc_steady_partition *in;
     uint32_t layers, hosts, ranks; /* ranks of a host, or of all if there are no hosts */
     slc_chain_sums sums;
-    best_cut *within;  /* [(layers + 1) * (ranks + 1)] one range on one host's ranks: layers up to, ranks */
-    best_cut *across;  /* [(layers + 1) * (hosts + 1)] */
+    uint32_t *least_first; /* [(ranks of all hosts + 1) * (layers + 1)] by micro-batches held and layers up to: the
+                              first layer of the longest stage that fits. NULL: no limit */
+    uint32_t *may_begin;   /* [ranks + 1] by the replicas of the stage under trial: from which layer on it fits */
+    double *sync_s[2];     /* [replicas of a level + 1] seconds for a byte of values that so many replicas keep equal */
+    best_cut *within;      /* [(layers + 1) * (ranks + 1)] one range on one host's ranks: layers up to, ranks */
+    best_cut *across;      /* [(layers + 1) * (hosts + 1)] */
     double **one_host; /* [(hosts + 1)^2] by hosts up to and with a stage, and of it: [layers * (layers + 1)] periods of
-                          the layers from .. up to .. on one host. One for all if no limit asks for more */
+                          the layers from .. up to .. on one host; 0: not found yet. One for all if no limit asks
+                          for more */
 } search;
 
-static double held_of(uint64_t ranks, uint32_t replicas)
+/* Of each number of micro-batches held and each last layer, the longest stage that fits: one layer more never needs
+ * less. */
+static bool find_longest(search *s)
 {
-    return ceil((double)ranks / replicas);
+    const uint64_t most_held = (uint64_t)s->ranks * s->hosts, width = s->layers + 1;
+    const uint64_t limit = s->in->limit_bytes;
+    if (!limit) return true;
+    s->least_first = calloc((most_held + 1) * width, sizeof *s->least_first);
+    if (!s->least_first) return false;
+    for (uint64_t held = 1; held <= most_held; held++)
+        for (uint32_t end = 1, first = 0; end <= s->layers; end++) {
+            const uint64_t versions = s->in->versions ? s->in->versions : held;
+            while (first < end && slc_chain_bytes(&s->sums, first, end, versions, held) > limit) first++;
+            s->least_first[held * width + end] = first;
+        }
+    return true;
 }
 
-/* Does a stage of so many replicas fit that has `ranks` ranks from itself on? */
-static bool fits(const search *s, uint32_t first, uint32_t end, uint64_t ranks, uint32_t replicas)
+static bool find_syncs(search *s)
 {
-    if (!s->in->limit_bytes) return true;
-    const uint64_t held = (uint64_t)held_of(ranks, replicas), versions = s->in->versions ? s->in->versions : held;
-    return slc_chain_bytes(&s->sums, first, end, versions, held) <= s->in->limit_bytes;
+    const double updates = s->in->micro_batches ? s->in->micro_batches : 1;
+    for (int k = 0; k < 2; k++) {
+        const uint32_t most = k ? s->hosts : s->ranks;
+        s->sync_s[k] = calloc((size_t)most + 1, sizeof *s->sync_s[k]);
+        if (!s->sync_s[k]) return false;
+        for (uint32_t r = 2; r <= most; r++)
+            s->sync_s[k][r] = 4 * (r - 1.0) / (r * s->in->levels[k].bytes_per_s) / updates;
+    }
+    return true;
 }
 
-static double replicated_s(const search *s, const slc_partition_level *level, double time_s, uint32_t first,
-                           uint32_t end, uint32_t replicas)
+static double replicated_s(const search *s, int level, double time_s, uint32_t first, uint32_t end, uint32_t replicas)
 {
-    const double bytes = (double)slc_chain_values(&s->sums, first, end);
-    return (time_s + 4 * (replicas - 1.0) * bytes / (replicas * level->bytes_per_s)) / replicas;
+    return (time_s + s->sync_s[level][replicas] * (double)slc_chain_values(&s->sums, first, end)) / replicas;
 }
 
 /* ---- Within a host ---- */
 
-static double stage_within(const search *s, uint32_t first, uint32_t end, uint32_t replicas, uint32_t up_to,
-                           const behind *after)
+/* Notes from which layer on the layers up to `end` fit into the last stage of `up_to` ranks, for each of its replicas.
+ * Returns the least of them. */
+static uint32_t note_longest(search *s, uint32_t end, uint32_t up_to, const behind *after)
 {
-    const uint64_t ranks = (uint64_t)(s->ranks - up_to + replicas) * after->replicas + after->ranks;
-    if (!fits(s, first, end, ranks, replicas * after->replicas)) return INFINITY;
-    return replicated_s(s, &s->in->levels[0], slc_chain_s(&s->sums, first, end), first, end, replicas);
+    uint32_t least = end;
+    for (uint32_t r = 1; r <= up_to; r++) {
+        const uint64_t ranks = (uint64_t)(s->ranks - up_to + r) * after->replicas + after->ranks;
+        const uint64_t own = (uint64_t)r * after->replicas, held = (ranks + own - 1) / own;
+        s->may_begin[r] = s->least_first ? s->least_first[held * (s->layers + 1) + end] : 0;
+        if (s->may_begin[r] < least) least = s->may_begin[r];
+    }
+    return least;
 }
 
-/* Do these layers and any more of them not fit into the last stage of `up_to` ranks, however many of these it has? */
-static bool is_too_large(const search *s, uint32_t first, uint32_t end, uint32_t up_to, const behind *after)
+static double stage_within(const search *s, uint32_t first, uint32_t end, uint32_t replicas)
 {
-    const uint64_t ranks = (uint64_t)s->ranks * after->replicas + after->ranks;
-    return !fits(s, first, end, ranks, up_to * after->replicas);
+    if (first < s->may_begin[replicas]) return INFINITY;
+    return replicated_s(s, 0, slc_chain_s(&s->sums, first, end), first, end, replicas);
+}
+
+/* Tries a last stage of the layers from `first` to `end` on some of `n` ranks, those before it on the others. */
+static void try_last_stage(const search *s, uint32_t first, uint32_t end, uint32_t n, best_cut *best)
+{
+    const double message_s = 2 * (double)s->in->boundary_bytes[first - 1] / s->in->levels[0].bytes_per_s;
+    const best_cut *before = &s->within[(size_t)first * (s->ranks + 1)];
+    const double takes_s = slc_chain_s(&s->sums, first, end);
+    for (uint32_t r = 1; r < n; r++) {
+        if (takes_s >= best->period_s * r || before[n - r].period_s >= best->period_s) continue;
+        const double period_s = fmax(fmax(before[n - r].period_s, message_s / r), stage_within(s, first, end, r));
+        if (period_s < best->period_s) *best = (best_cut){period_s, first, r};
+    }
 }
 
 /* Fills s->within for the layers from `from` on. */
@@ -73,18 +112,11 @@ static void fill_within(search *s, uint32_t from, const behind *after)
     const uint32_t width = s->ranks + 1;
     for (uint32_t end = from + 1; end <= s->layers; end++)
         for (uint32_t n = 1; n <= s->ranks; n++) {
-            best_cut best = {stage_within(s, from, end, n, n, after), from, n};
-            for (uint32_t first = end; --first > from;) {
-                if (slc_chain_s(&s->sums, first, end) / n >= best.period_s || is_too_large(s, first, end, n, after))
-                    break;
-                if (!slc_chain_may_cut(&s->in->chain, first)) continue;
-                const double message = 2 * (double)s->in->boundary_bytes[first - 1] / s->in->levels[0].bytes_per_s;
-                for (uint32_t r = 1; r < n; r++) {
-                    double period_s = fmax(s->within[(size_t)first * width + n - r].period_s, message / r);
-                    if (period_s >= best.period_s) continue;
-                    period_s = fmax(period_s, stage_within(s, first, end, r, n, after));
-                    if (period_s < best.period_s) best = (best_cut){period_s, first, r};
-                }
+            const uint32_t least = note_longest(s, end, n, after);
+            best_cut best = {stage_within(s, from, end, n), from, n};
+            for (uint32_t first = end; --first > from && first >= least;) {
+                if (slc_chain_s(&s->sums, first, end) / n >= best.period_s) break;
+                if (slc_chain_may_cut(&s->in->chain, first)) try_last_stage(s, first, end, n, &best);
             }
             s->within[(size_t)end * width + n] = best;
         }
@@ -97,48 +129,55 @@ static behind behind_hosts(const search *s, uint32_t up_to, uint32_t hosts)
     return (behind){(uint64_t)(s->hosts - up_to) * s->ranks, hosts};
 }
 
-/* Periods of each range of layers on one host of a stage of `hosts` hosts, the last of `up_to`. NULL: no memory. */
-static const double *periods_on_host(search *s, uint32_t up_to, uint32_t hosts)
+/* Periods of the layers from `from` up to each layer, on one host of a stage of `hosts` hosts, the last of `up_to`.
+ * They are found when they are first asked for. NULL: no memory. */
+static const double *periods_on_host(search *s, uint32_t from, uint32_t up_to, uint32_t hosts)
 {
+    const size_t width = (size_t)s->layers + 1;
     const bool limited = s->in->limit_bytes > 0;
     double **place = &s->one_host[limited ? (size_t)up_to * (s->hosts + 1) + hosts : 0];
     const behind after = behind_hosts(s, up_to, hosts);
-    if (*place) return *place;
-    double *periods = *place = malloc((size_t)s->layers * (s->layers + 1) * sizeof *periods);
-    for (uint32_t from = 0; periods && from < s->layers; from++) {
-        fill_within(s, from, &after);
-        for (uint32_t end = from + 1; end <= s->layers; end++)
-            periods[(size_t)from * (s->layers + 1) + end] = s->within[(size_t)end * (s->ranks + 1) + s->ranks].period_s;
-    }
+    if (!*place) *place = calloc(s->layers * width, sizeof **place);
+    if (!*place) return NULL;
+    double *periods = *place + from * width;
+    if (periods[s->layers] > 0) return periods;
+    fill_within(s, from, &after);
+    for (uint32_t end = from + 1; end <= s->layers; end++)
+        periods[end] = s->within[end * (s->ranks + 1) + s->ranks].period_s;
     return periods;
 }
 
-static double stage_across(const search *s, const double *periods, uint32_t first, uint32_t end, uint32_t hosts)
+/* Tries a last stage of the layers from `first` to `end` on some of `n` hosts, those before it on the others. */
+static bool try_last_hosts(search *s, uint32_t first, uint32_t end, uint32_t n, best_cut *best)
 {
-    return replicated_s(s, &s->in->levels[1], periods[(size_t)first * (s->layers + 1) + end], first, end, hosts);
+    const double message_s = 2 * (double)s->in->boundary_bytes[first - 1] / s->in->levels[1].bytes_per_s;
+    const best_cut *before = &s->across[(size_t)first * (s->hosts + 1)];
+    const double alone_s = slc_chain_s(&s->sums, first, end) / s->ranks;
+    for (uint32_t h = 1; h < n; h++) {
+        double period_s = fmax(before[n - h].period_s, message_s / h);
+        if (period_s >= best->period_s || alone_s >= best->period_s * h) continue;
+        const double *periods = periods_on_host(s, first, n, h);
+        if (!periods) return false;
+        period_s = fmax(period_s, replicated_s(s, 1, periods[end], first, end, h));
+        if (period_s < best->period_s) *best = (best_cut){period_s, first, h};
+    }
+    return true;
 }
 
+/* All hosts together are only asked for with all layers. */
 static sluice_status fill_across(search *s)
 {
-    const uint32_t width = s->hosts + 1;
     for (uint32_t n = 1; n <= s->hosts; n++)
-        for (uint32_t h = 1; h <= n; h++)
-            if (!periods_on_host(s, n, h)) return slc_error(SLUICE_ERR_MEMORY, "cuts of %u layers", s->layers);
-    for (uint32_t end = 1; end <= s->layers; end++)
-        for (uint32_t n = 1; n <= s->hosts; n++) {
-            best_cut best = {stage_across(s, periods_on_host(s, n, n), 0, end, n), 0, n};
+        for (uint32_t end = n < s->hosts ? 1 : s->layers; end <= s->layers; end++) {
+            const double *whole = periods_on_host(s, 0, n, n);
+            if (!whole) return slc_error(SLUICE_ERR_MEMORY, "cuts of %u layers", s->layers);
+            best_cut best = {replicated_s(s, 1, whole[end], 0, end, n), 0, n};
             for (uint32_t first = end; --first > 0;) {
                 if (slc_chain_s(&s->sums, first, end) / ((double)n * s->ranks) >= best.period_s) break;
-                if (!slc_chain_may_cut(&s->in->chain, first)) continue;
-                const double message = 2 * (double)s->in->boundary_bytes[first - 1] / s->in->levels[1].bytes_per_s;
-                for (uint32_t h = 1; h < n; h++) {
-                    double period_s = fmax(s->across[(size_t)first * width + n - h].period_s, message / h);
-                    if (period_s >= best.period_s) continue;
-                    period_s = fmax(period_s, stage_across(s, periods_on_host(s, n, h), first, end, h));
-                    if (period_s < best.period_s) best = (best_cut){period_s, first, h};
-                }
+                if (slc_chain_may_cut(&s->in->chain, first) && !try_last_hosts(s, first, end, n, &best))
+                    return slc_error(SLUICE_ERR_MEMORY, "cuts of %u layers", s->layers);
             }
-            s->across[(size_t)end * width + n] = best;
+            s->across[(size_t)end * (s->hosts + 1) + n] = best;
         }
     return SLUICE_OK;
 }
@@ -199,12 +238,16 @@ static sluice_status search_init(search *s, const slc_steady_partition *in)
                   .layers = chain->layers,
                   .ranks = in->levels[0].ranks,
                   .hosts = in->levels[1].ranks > 1 ? in->levels[1].ranks : 1};
+    s->may_begin = calloc((size_t)s->ranks + 1, sizeof *s->may_begin);
     s->within = calloc(width * ((size_t)s->ranks + 1), sizeof *s->within);
     s->across = calloc(width * ((size_t)s->hosts + 1), sizeof *s->across);
     s->one_host = calloc(((size_t)s->hosts + 1) * (s->hosts + 1), sizeof *s->one_host);
-    if (!s->within || !s->across || !s->one_host)
+    if (!s->may_begin || !s->within || !s->across || !s->one_host)
         return slc_error(SLUICE_ERR_MEMORY, "cuts of %u layers", chain->layers);
-    return slc_chain_sums_init(&s->sums, chain);
+    sluice_status status = slc_chain_sums_init(&s->sums, chain);
+    if (!status && !(find_longest(s) && find_syncs(s)))
+        status = slc_error(SLUICE_ERR_MEMORY, "cuts of %u layers", chain->layers);
+    return status;
 }
 
 static void search_fini(search *s)
@@ -213,6 +256,9 @@ static void search_fini(search *s)
     free(s->one_host);
     free(s->across);
     free(s->within);
+    for (int k = 0; k < 2; k++) free(s->sync_s[k]);
+    free(s->may_begin);
+    free(s->least_first);
     slc_chain_sums_fini(&s->sums);
 }
 

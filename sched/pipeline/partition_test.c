@@ -139,7 +139,8 @@ static double replicated(const slc_steady_partition *in, const slc_partition_lev
 {
     double bytes = 0;
     for (uint32_t l = first; l < end; l++) bytes += (double)in->chain.value_bytes[l];
-    return (time_s + 4 * (r - 1.0) * bytes / (r * level->bytes_per_s)) / r;
+    const double updates = in->micro_batches ? in->micro_batches : 1;
+    return (time_s + 4 * (r - 1.0) * bytes / (r * level->bytes_per_s) / updates) / r;
 }
 
 static double period_of_trial(const trial *t)
@@ -258,6 +259,7 @@ static void cuts_of_steady_schedules_equal_brute_force(void **state)
             .chain = draw_chain(&seed, &a),
             .boundary_bytes = a.boundary,
             .versions = (uint32_t)draw(&seed, 3),
+            .micro_batches = (uint32_t)(round % 3 ? 0 : round % 7),
             .levels = {{shape[0], 1 + (double)draw(&seed, 20)}, {shape[1], 1 + (double)draw(&seed, 5)}}};
         if (draw(&seed, 2)) in.limit_bytes = 40 + draw(&seed, 400);
         expect_steady(&in);

@@ -28,6 +28,7 @@ typedef struct {
     uint32_t next;    /* task that comes next */
     bool running;     /* the one before it runs */
     bool held_inside; /* a forward has begun whose end depends on operations that have not begun */
+    double takes_s;   /* the task that runs, without such waits */
     uint32_t sending; /* messages of this stage that are not received yet */
     server egress, thread;
     uint32_t first_operation, end_operation;
@@ -319,7 +320,7 @@ static void settle_forward(simulation *sim, uint32_t stage)
     if (!state->held_inside) return;
     const slc_task *task = task_at(sim, stage, state->next - 1);
     slc_task_time *time = time_of(sim, stage, state->next - 1);
-    const double end_s = forward_end(sim, stage, task, time->start_s, duration_of(sim, task));
+    const double end_s = forward_end(sim, stage, task, time->start_s, state->takes_s);
     if (isnan(end_s)) return;
     state->held_inside = false;
     time->end_s = fmax(end_s, sim->now_s);
@@ -336,7 +337,8 @@ static void try_task(simulation *sim, uint32_t stage)
     slc_task_time *time = time_of(sim, stage, state->next);
     state->running = true;
     time->start_s = sim->now_s;
-    time->end_s = forward_end(sim, stage, task, sim->now_s, duration_of(sim, task) + draw_delay(sim));
+    state->takes_s = duration_of(sim, task) + draw_delay(sim);
+    time->end_s = forward_end(sim, stage, task, sim->now_s, state->takes_s);
     state->held_inside = isnan(time->end_s);
     if (!state->held_inside) slc_pipeline_events_add(&sim->events, time->end_s, TASK_ENDS, stage, state->next);
     if (!state->held_inside) plan_operations(sim, stage, task, time->end_s);

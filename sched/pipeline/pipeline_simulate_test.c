@@ -272,7 +272,7 @@ static void drawn_stages_take_as_long_as_a_recursion_says(void **state)
 /* Two stages, one micro-batch a step, forward 1, backward 2: the stage's own operations must hide in idle time, hold
  * the next forward up, and share the egress with messages. */
 static slc_pipeline_forecast simulate_two(const slc_stage_operation *operations, uint32_t count, double message_s,
-                                          double rows_s, uint32_t steps)
+                                          double rows_s, uint32_t steps, const slc_pipeline_simulation *options)
 {
     static const double one[2] = {1, 1};
     const double messages[1] = {message_s};
@@ -282,7 +282,7 @@ static slc_pipeline_forecast simulate_two(const slc_stage_operation *operations,
     slc_pipeline_program program;
     slc_pipeline_forecast forecast;
     assert_int_equal(slc_pipeline_program_init(schedule_named("1f1b"), &shape, steps, &program), SLUICE_OK);
-    assert_int_equal(slc_pipeline_simulate(&program, &times, NULL, &forecast), SLUICE_OK);
+    assert_int_equal(slc_pipeline_simulate(&program, &times, options, &forecast), SLUICE_OK);
     slc_pipeline_program_fini(&program);
     return forecast;
 }
@@ -290,7 +290,7 @@ static slc_pipeline_forecast simulate_two(const slc_stage_operation *operations,
 static double step_of_two(const slc_stage_operation *operations, uint32_t count, double message_s, double rows_s,
                           uint32_t steps)
 {
-    slc_pipeline_forecast forecast = simulate_two(operations, count, message_s, rows_s, steps);
+    slc_pipeline_forecast forecast = simulate_two(operations, count, message_s, rows_s, steps, NULL);
     const double step_s = forecast.step_s;
     slc_pipeline_forecast_fini(&forecast);
     return step_s;
@@ -321,6 +321,25 @@ static void operations_hide_in_idle_time_or_hold_the_next_step_up(void **state)
     slc_stage_operation busy[] = {
         {.stage = 1, .piece = 1, .before_end_s = 1, .link_s = 3, .after = none, .within_s = -1}};
     assert_true(step_of_two(busy, 1, 0.5, 0, 1) == 1 + 0.5 + 1 + 1 + 3 + 0.5 + 2);
+}
+
+/* The forward of the last stage's second step waits inside for an operation that takes long, and then runs on for its
+ * time and what was drawn for it. */
+static void a_forward_that_waits_keeps_its_delay(void **state)
+{
+    (void)state;
+    const slc_stage_operation late[] = {{.stage = 1, .piece = 1, .link_s = 20, .after = SLC_NO_OPERATION}};
+    for (uint64_t seed = 1; seed < 20; seed++) {
+        const slc_pipeline_simulation delayed = {.delay_s = 0.5, .seed = seed};
+        slc_pipeline_forecast f = simulate_two(late, 1, 0, 0, 2, &delayed);
+        double over_s = 0;
+        for (uint32_t t = f.transfer_count; t-- > 0;)
+            if (f.transfers[t].kind == SLC_TRANSFER_OPERATION) over_s = f.transfers[t].end_s; /* of the first step */
+        const slc_task_time *second = &f.tasks[4 + 2];
+        assert_true(second->start_s < over_s);
+        assert_true(second->end_s > over_s + 1 && second->end_s < over_s + 1.5);
+        slc_pipeline_forecast_fini(&f);
+    }
 }
 
 static void an_agreement_waits_for_all_stages(void **state)
@@ -367,6 +386,7 @@ int main(void)
         cmocka_unit_test(older_values_are_those_that_the_schedules_promise),
         cmocka_unit_test(drawn_stages_take_as_long_as_a_recursion_says),
         cmocka_unit_test(operations_hide_in_idle_time_or_hold_the_next_step_up),
+        cmocka_unit_test(a_forward_that_waits_keeps_its_delay),
         cmocka_unit_test(an_agreement_waits_for_all_stages),
         cmocka_unit_test(rows_go_to_the_first_stage_and_their_gradients_come_back),
     };
