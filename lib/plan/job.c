@@ -29,8 +29,9 @@ enum { NO_SLOT = UINT32_MAX };
 
 static uint32_t value_slot(const slc_job *job, const slc_unit *unit, bool with_backward, uint32_t i)
 {
-    if (i < unit->use_count) return slc_forward_slot(unit->uses[i].layer);
-    uint32_t skip = i - unit->use_count;
+    const uint32_t first = unit->adds_first, reads = unit->use_count - first;
+    if (i < reads) return slc_forward_slot(unit->uses[first + i].layer);
+    uint32_t skip = i - reads;
     for (uint32_t use = unit->use_count; with_backward && use-- > 0;)
         if (unit->uses[use].backward_value && skip-- == 0) return slc_backward_slot(job, unit->uses[use].layer);
     return NO_SLOT;
@@ -41,7 +42,8 @@ bool slc_unit_window(const slc_job *job, const slc_unit *unit, bool with_backwar
     uint32_t window = 0, slot = value_slot(job, unit, with_backward, 0);
     *out = (slc_window){slot, slot};
     for (uint32_t i = 1; (slot = value_slot(job, unit, with_backward, i)) != NO_SLOT; i++) {
-        if (slot == out->last_slot + 1) {
+        const bool turns = slot >= job->layer_count && out->last_slot < job->layer_count;
+        if (unit->held || (slot == out->last_slot + 1 && !(turns && job->turns_back_later))) {
             out->last_slot = slot;
             continue;
         }
@@ -62,6 +64,7 @@ uint32_t slc_unit_window_count(const slc_job *job, const slc_unit *unit, bool wi
 
 uint32_t slc_gathered_number(const slc_job *job, const slc_unit *unit, uint32_t micro_batch, uint32_t window)
 {
+    if (unit->held) return window;
     uint32_t last = job->micro_batches - 1, place = micro_batch && micro_batch == last ? 2 : micro_batch > 0;
     if (place == 2 && last == 1) place = 1; /* none are between */
     return place * slc_unit_window_count(job, unit, true) + window;
@@ -69,6 +72,7 @@ uint32_t slc_gathered_number(const slc_job *job, const slc_unit *unit, uint32_t 
 
 uint32_t slc_gathered_buffers(const slc_job *job, const slc_unit *unit)
 {
+    if (unit->held) return 1;
     return (job->micro_batches < 3 ? job->micro_batches : 3) * slc_unit_window_count(job, unit, true);
 }
 

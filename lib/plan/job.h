@@ -56,7 +56,17 @@ typedef struct {
     /* ROWS: row r of the partner is its elements [r * row_elements, (r + 1) * row_elements), with r < row_count. A rank
      * touches at most most_rows (<= row_count) different rows in a micro-batch. */
     uint64_t row_elements, row_count, most_rows;
+    bool adds_first; /* of a stage of a pipeline that puts weight gradients off: the first use only adds to the
+                        gradient, neither its forward nor its backward reads the values */
+    bool held;       /* of a stage of a pipeline: under fsdp the values are gathered once a step and kept over all its
+                        micro-batches. False: in each micro-batch and direction anew */
 } slc_unit;
+
+/* A layer that reads an activation in its forward, its backward, or both. */
+typedef struct {
+    uint32_t layer;
+    bool forward, backward;
+} slc_reader;
 
 /* Slots of one micro-batch are numbered 0..2L-1: F0..F(L-1), B(L-1)..B0. */
 typedef struct {
@@ -67,6 +77,13 @@ typedef struct {
     bool recomputable; /* used only in its layer's own two slots; if the plan recomputes that layer, the activation is
                           dropped after the forward slot and made again in the backward slot */
 } slc_activation_life;
+
+/* The layers that read an activation besides the one in whose slot it begins, in ascending order, each within its life:
+ * what crosses a cut between stages follows from them. `at` NULL: not known. */
+typedef struct {
+    const slc_reader *at;
+    uint32_t count;
+} slc_activation_readers;
 
 /* An end of a channel, of a stage of a pipeline: one direction between two stages, for one boundary. It carries a
  * message for each micro-batch of a step, in order. */
@@ -125,6 +142,7 @@ typedef struct {
     uint32_t unit_count;
     slc_activation_life *activations;
     uint32_t activation_count;
+    const slc_activation_readers *readers; /* [activations]; NULL: of none are they known */
     slc_workspace_life *workspaces;
     uint32_t workspace_count;
     uint64_t scratch_bytes;  /* communication's scratch memory for messages */
@@ -134,7 +152,10 @@ typedef struct {
     const slc_stage_slot *stage_slots;
     const slc_stage_channel *channels; /* [channel_count] NULL: the job is no stage */
     uint32_t channel_count;            /* at most SLC_STAGE_CHANNELS_MAX */
-    const slc_activation_turn *turns;  /* [activations]; NULL: an activation has all micro-batches, one after another */
+    /* Of a stage: other slots may run between the last forward of a micro-batch and its first backward, so no window of
+     * gathered values holds both. */
+    bool turns_back_later;
+    const slc_activation_turn *turns; /* [activations]; NULL: an activation has all micro-batches, one after another */
 } slc_job;
 
 /* Returns how many strategies, from the first enumerator on, the units of the job may have; for one unit see
@@ -154,6 +175,13 @@ static inline bool slc_exchange_waits(const slc_job *job)
 static inline bool slc_waits_for_agreement(const slc_job *job, slc_strategy strategy)
 {
     return strategy == SLC_ONEBIT ? slc_exchange_waits(job) : job->barrier;
+}
+
+/* The readers of an activation of the job; NULL: they are not known. */
+static inline const slc_activation_readers *slc_readers_of(const slc_job *job, const slc_activation_life *life)
+{
+    const slc_activation_readers *readers = job->readers ? &job->readers[life - job->activations] : NULL;
+    return readers && readers->at ? readers : NULL;
 }
 
 static inline uint32_t slc_job_slots(const slc_job *job)
@@ -212,10 +240,21 @@ static inline uint64_t slc_unit_blocks(const slc_unit *unit)
     return (unit->elements + unit->block_elements - 1) / unit->block_elements;
 }
 
-/* A run of adjacent slots in which a unit's values are needed; fsdp gathers once for each window. */
+/* A run of adjacent slots in which a unit's values are needed; fsdp gathers once for each window. Values that are held
+ * have one window, from the first slot that needs them in a micro-batch to the last one. */
 typedef struct {
     uint32_t first_slot, last_slot;
 } slc_window;
+
+/* The micro-batch whose gathers bring a unit's values for this one, and the one in which they are read last. */
+static inline uint32_t slc_gathered_in(const slc_unit *unit, uint32_t micro_batch)
+{
+    return unit->held ? 0 : micro_batch;
+}
+static inline uint32_t slc_gathered_until(const slc_job *job, const slc_unit *unit, bool evaluate, uint32_t micro_batch)
+{
+    return unit->held && !evaluate ? job->micro_batches - 1 : micro_batch;
+}
 
 /* Finds window number `index` of a unit within one micro-batch, in order; false if there are not that many. In
  * evaluation (with_backward false) only windows of forward slots count. */

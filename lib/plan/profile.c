@@ -108,6 +108,8 @@ void slc_profile_destroy(slc_profile *profile)
         free(job->units[u].uses);
     }
     for (uint32_t a = 0; job->activations && a < job->activation_count; a++) free((char *)job->activations[a].name);
+    for (uint32_t a = 0; job->readers && a < job->activation_count; a++) free((slc_reader *)job->readers[a].at);
+    free((slc_activation_readers *)job->readers);
     for (uint32_t w = 0; job->workspaces && w < job->workspace_count; w++) free((char *)job->workspaces[w].name);
     free(job->layers);
     free((bool *)job->can_recompute);
@@ -153,6 +155,21 @@ static bool copy_units(const slc_job *from, slc_job *job)
     return true;
 }
 
+static bool copy_readers(const slc_job *from, slc_job *job)
+{
+    if (!from->readers) return true;
+    slc_activation_readers *own = calloc((size_t)from->activation_count + 1, sizeof *own);
+    job->readers = own;
+    for (uint32_t a = 0; own && a < from->activation_count; a++) {
+        const slc_activation_readers *readers = &from->readers[a];
+        slc_reader *at = readers->at ? malloc(((size_t)readers->count + 1) * sizeof *at) : NULL;
+        if (readers->at && !at) return false;
+        if (at) memcpy(at, readers->at, readers->count * sizeof *at);
+        own[a] = (slc_activation_readers){at, readers->count};
+    }
+    return own != NULL;
+}
+
 static bool copy_lives(const slc_job *from, slc_job *job)
 {
     job->activations = calloc((size_t)from->activation_count + 1, sizeof *job->activations);
@@ -180,13 +197,14 @@ static sluice_status copy_all(slc_profile *profile, const slc_job *job, const sl
     mine->can_recompute = NULL;
     mine->units = NULL;
     mine->activations = NULL;
+    mine->readers = NULL;
     mine->workspaces = NULL;
     mine->exact = false;
     profile->compressed = job->compressed;
     profile->model = strdup(model ? model : "");
     profile->source = strdup(source ? source : "");
     if (!profile->model || !profile->source || !copy_layers(job, mine) || !copy_units(job, mine) ||
-        !copy_lives(job, mine))
+        !copy_lives(job, mine) || !copy_readers(job, mine))
         return slc_error(SLUICE_ERR_MEMORY, "profile of %u layers", job->layer_count);
     return slc_times_copy(job, times, &profile->times);
 }

@@ -98,6 +98,7 @@ static sluice_status allocate(const slc_job *job, slc_times *out)
 {
     out->slot_s = calloc(slc_job_slots(job) + 1, sizeof *out->slot_s);
     out->recompute_s = calloc((size_t)job->layer_count + 1, sizeof *out->recompute_s);
+    out->weight_s = NULL;
     if (out->slot_s && out->recompute_s) return SLUICE_OK;
     slc_times_fini(out);
     return slc_error(SLUICE_ERR_MEMORY, "times of %u layers", job->layer_count);
@@ -106,6 +107,7 @@ static sluice_status allocate(const slc_job *job, slc_times *out)
 void slc_times_fini(slc_times *times)
 {
     free(times->slot_s);
+    free(times->weight_s);
     free(times->recompute_s);
     *times = (slc_times){0};
 }
@@ -117,6 +119,13 @@ sluice_status slc_times_copy(const slc_job *job, const slc_times *times, slc_tim
     if (status) return status;
     memcpy(out->slot_s, times->slot_s, slc_job_slots(job) * sizeof *out->slot_s);
     memcpy(out->recompute_s, times->recompute_s, job->layer_count * sizeof *out->recompute_s);
+    if (!times->weight_s) return SLUICE_OK;
+    out->weight_s = malloc(((size_t)job->layer_count + 1) * sizeof *out->weight_s);
+    if (!out->weight_s) {
+        slc_times_fini(out);
+        return slc_error(SLUICE_ERR_MEMORY, "times of %u layers", job->layer_count);
+    }
+    memcpy(out->weight_s, times->weight_s, job->layer_count * sizeof *out->weight_s);
     return SLUICE_OK;
 }
 

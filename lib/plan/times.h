@@ -12,10 +12,12 @@ typedef struct {
 
 typedef struct {
     slc_link_line reduce_scatter, all_gather;
-    /* Compute and communication slow each other down: a second of communication (its time alone) lengthens the compute
-     * that runs at the same time by kappa seconds and itself takes sigma seconds. So while both run, compute advances
-     * at 1 - kappa / sigma of its speed and communication at 1 / sigma of its speed. kappa in [0, sigma], sigma >= 1.
-     */
+    slc_link_line channel; /* of a message from one stage of a pipeline to another, whose V bytes take latency_s + V /
+                              bytes_per_s. bytes_per_s 0: as all_gather */
+    /* Compute and communication slow each other down: a second of communication (its time alone) lengthens the
+     * compute that runs at the same time by kappa seconds and itself takes sigma seconds. So while both run, compute
+     * advances at 1 - kappa / sigma of its speed and communication at 1 / sigma of its speed. kappa in [0, sigma],
+     * sigma >= 1. */
     double kappa, sigma;
     /* For a network that goes on by itself: a second of an update on the communication thread lengthens the compute
      * that runs at the same time by so many seconds, between kappa and sigma; a number below kappa means kappa. The
@@ -31,6 +33,8 @@ typedef struct {
 
 typedef struct {
     double *slot_s;      /* [2L] seconds of each slot of one micro-batch, F0..F(L-1) then B(L-1)..B0, without waiting */
+    double *weight_s;    /* [L] how much of a layer's backward makes the gradients of its weights, which no other layer
+                            waits for; below 0: not known. NULL: of no layer */
     double *recompute_s; /* [L] what a layer's backward slot takes longer if the layer recomputes */
     /* An element's update on the communication thread, in seconds, for elements that this rank updates. */
     double update_s_per_element;

@@ -60,7 +60,7 @@ static void claim_gathered(claims *c, uint32_t buffer, uint32_t micro_batch, boo
     if (slc_gathered_number(c->job, unit, micro_batch, number) != b->index) return;
     if (!slc_unit_window(c->job, unit, !evaluate, number, &window)) return;
     slc_runs runs = slc_find_runs(&c->places, SLC_ITEM_GATHER_WINDOW, micro_batch, b->unit, number);
-    uint32_t end = slc_find_slot(&c->places, micro_batch, window.last_slot);
+    uint32_t end = slc_find_slot(&c->places, slc_gathered_until(c->job, unit, evaluate, micro_batch), window.last_slot);
     for (size_t r = 0; r < runs.count; r++) {
         const slc_item *item = runs.items[r];
         claim_blocks(c, buffer, item->first_block, item->first_block + item->block_count, false, number_of(c, item),

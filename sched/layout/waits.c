@@ -94,7 +94,7 @@ static void wait_for_value(waits *w, uint32_t u, uint32_t m, uint32_t slot)
     slc_strategy strategy = w->plan->strategies[u];
     if (slc_gathers_windows(strategy)) {
         uint32_t window = window_of(w->job, unit, !w->evaluate, slot);
-        slc_runs runs = slc_find_runs(w->places, SLC_ITEM_GATHER_WINDOW, m, u, window);
+        slc_runs runs = slc_find_runs(w->places, SLC_ITEM_GATHER_WINDOW, slc_gathered_in(unit, m), u, window);
         for (size_t r = 0; r < runs.count; r++) wait_for(w, (uint32_t)(runs.items[r] - w->program->items), false);
     } else if (unit->trainable && !w->evaluate)
         wait_for_step_before(w, slc_updates_whole(strategy) ? SLC_ITEM_UPDATE : SLC_ITEM_GATHER_VALUE, u, NULL);
@@ -161,7 +161,8 @@ static void slot_waits(waits *w, const slc_item *item)
         for (uint32_t u = w->places->users[k], i = 0; i < w->job->units[u].use_count; i++) {
             const slc_use *use = &w->job->units[u].uses[i];
             if (use->layer != layer) continue;
-            if (forward || use->backward_value) wait_for_value(w, u, item->micro_batch, item->slot);
+            if (!(w->job->units[u].adds_first && !i) && (forward || use->backward_value))
+                wait_for_value(w, u, item->micro_batch, item->slot);
             if (!forward && w->job->units[u].trainable) wait_for_gradient_place(w, u, item->micro_batch);
         }
 }

@@ -10,10 +10,14 @@
 
 /* ---- Bytes across a cut ---- */
 
-uint32_t slc_last_forward_reader(const slc_job *job, const slc_activation_life *life)
+uint32_t slc_last_reader_of(const slc_job *job, const slc_activation_life *life)
 {
-    const uint32_t last = life->last_forward_slot;
-    return last >= life->first_slot && last < job->layer_count ? last : life->first_slot;
+    const uint32_t evaluated = life->last_forward_slot;
+    uint32_t last = evaluated > life->first_slot && evaluated < job->layer_count ? evaluated : life->first_slot;
+    const slc_activation_readers *readers = slc_readers_of(job, life);
+    if (readers && readers->count && readers->at[readers->count - 1].layer > last)
+        last = readers->at[readers->count - 1].layer;
+    return last;
 }
 
 uint64_t slc_cut_forward_bytes(const slc_job *job, uint32_t layer)
@@ -22,7 +26,7 @@ uint64_t slc_cut_forward_bytes(const slc_job *job, uint32_t layer)
     for (uint32_t a = 0; a < job->activation_count; a++) {
         const slc_activation_life *life = &job->activations[a];
         if (slc_slot_is_forward(job, life->first_slot) && life->first_slot <= layer &&
-            slc_last_forward_reader(job, life) > layer)
+            slc_last_reader_of(job, life) > layer)
             bytes += life->bytes;
     }
     return bytes;
@@ -54,9 +58,14 @@ uint64_t slc_cut_rows_bytes(const slc_unit *rows)
 
 /* ---- Seconds ---- */
 
+static const slc_link_line *channel_of(const slc_times *times)
+{
+    return times->link.channel.bytes_per_s > 0 ? &times->link.channel : &times->link.all_gather;
+}
+
 double slc_message_s(const slc_times *times, uint64_t bytes)
 {
-    const double bytes_per_s = times->link.all_gather.bytes_per_s;
+    const double bytes_per_s = channel_of(times)->bytes_per_s;
     return times->link.operation_s + (bytes_per_s > 0 ? (double)bytes / bytes_per_s : 0);
 }
 
@@ -72,6 +81,24 @@ double slc_layer_backward_s(const slc_profile *profile, bool recompute, uint32_t
     return profile->times.slot_s[slc_backward_slot(job, layer)] + (again ? profile->times.recompute_s[layer] : 0);
 }
 
+static bool knows_weight_time(const slc_profile *profile, uint32_t layer)
+{
+    return profile->times.weight_s && profile->times.weight_s[layer] >= 0;
+}
+
+double slc_layer_weight_s(const slc_profile *profile, uint32_t layer)
+{
+    if (knows_weight_time(profile, layer)) return profile->times.weight_s[layer];
+    return profile->times.slot_s[slc_backward_slot(&profile->job, layer)] / 2;
+}
+
+bool slc_knows_weight_times(const slc_profile *profile)
+{
+    bool knows = true;
+    for (uint32_t l = 0; l < profile->job.layer_count; l++) knows &= knows_weight_time(profile, l);
+    return knows;
+}
+
 slc_unit slc_unit_of_stage(const slc_unit *unit)
 {
     slc_unit own = *unit;
@@ -80,22 +107,36 @@ slc_unit slc_unit_of_stage(const slc_unit *unit)
     return own;
 }
 
+slc_strategy slc_cut_strategy(const slc_cut_job *cut, uint32_t unit)
+{
+    const slc_unit *whole = &cut->profile->job.units[unit], own = slc_unit_of_stage(whole);
+    const slc_strategy asked = cut->strategies ? cut->strategies[unit] : cut->strategy;
+    const bool table = whole->role == SLC_UNIT_SPLIT && (slc_gathers_windows(asked) || slc_exchanges(asked));
+    return table ? SLC_SDP : slc_unit_strategy(&cut->profile->job, &own, asked);
+}
+
 static double operation_s(const slc_profile *profile, const slc_unit *unit, slc_item_kind kind)
 {
     if (kind == SLC_ITEM_KINDS) return 0;
     return slc_operation_s(&profile->job, &profile->times, kind, unit, unit->elements);
 }
 
-double slc_layer_tail_s(const slc_profile *profile, slc_strategy strategy, uint32_t layer)
+double slc_layer_tail_s(const slc_cut_job *cut, uint32_t layer)
 {
-    const slc_job *job = &profile->job;
+    const slc_job *job = &cut->profile->job;
+    const slc_times *times = &cut->profile->times;
     double sum_s = 0;
     for (uint32_t u = 0; u < job->unit_count; u++) {
         const slc_unit unit = slc_unit_of_stage(&job->units[u]);
         if (unit.uses[0].layer != layer || slc_looks_up(&job->units[u]) || !unit.trainable) continue;
+        const slc_strategy strategy = slc_cut_strategy(cut, u);
         const slc_unit_operations of = slc_operations_of(job, &unit, strategy);
-        sum_s += operation_s(profile, &unit, of.reduce) + operation_s(profile, &unit, of.gather_value) +
-                 slc_update_s(job, &profile->times, strategy, unit.elements);
+        sum_s += slc_thread_s(job, times, SLC_ITEM_UPDATE, strategy, unit.elements) +
+                 operation_s(cut->profile, &unit, of.gather_value);
+        sum_s += slc_exchanges(strategy) ? slc_thread_s(job, times, SLC_ITEM_COMPRESS, strategy, unit.elements) +
+                                               operation_s(cut->profile, &unit, of.exchange)
+                                         : operation_s(cut->profile, &unit, of.reduce);
+        if (slc_cut_holds(cut, u)) sum_s += operation_s(cut->profile, &unit, SLC_ITEM_GATHER_WINDOW);
     }
     return sum_s;
 }
@@ -140,45 +181,59 @@ static slc_unit unit_of_layer(const listing *l, uint32_t u, uint32_t layer)
     return unit;
 }
 
-static void list_update(listing *l, uint32_t stage, uint32_t piece, uint32_t u, const slc_unit *unit, double early_s)
+/* Lists an operation on a unit, on the thread or on the egress. `ready_s` is before_end_s, `after` the operation before
+ * it.
+ */
+static void list_unit(listing *l, uint32_t piece, uint32_t u, const slc_unit *unit, slc_item_kind kind, double ready_s,
+                      uint32_t after)
 {
     const slc_profile *profile = l->cut->profile;
     const slc_unit *rows = slc_cut_rows(&profile->job);
-    const bool waits = slc_waits_for_agreement(&profile->job, l->cut->strategy);
-    add_operation(l, u,
-                  (slc_stage_operation){
-                      .stage = stage,
-                      .piece = piece,
-                      .kind = SLC_ITEM_UPDATE,
-                      .unit = u,
-                      .before_end_s = early_s,
-                      .thread_s = slc_update_s(&profile->job, &profile->times, l->cut->strategy, unit->elements),
-                      .within_s = -1,
-                      .after = waits ? l->agree : l->last[u],
-                      .after_rows = rows && rows->partner == u});
+    const bool thread = slc_is_on_thread(kind), updates = kind == SLC_ITEM_UPDATE;
+    const slc_strategy strategy = slc_cut_strategy(l->cut, u);
+    if (kind == SLC_ITEM_KINDS) return;
+    add_operation(
+        l, u,
+        (slc_stage_operation){
+            .stage = piece % l->cut->shape.stages,
+            .piece = piece,
+            .kind = kind,
+            .unit = u,
+            .before_end_s = ready_s,
+            .link_s = thread ? 0 : operation_s(profile, unit, kind),
+            .thread_s = thread ? slc_thread_s(&profile->job, &profile->times, kind, strategy, unit->elements) : 0,
+            .within_s = -1,
+            .after = after,
+            .after_rows = updates && rows && rows->partner == u});
+}
+
+/* Lists the update, and before it a compressed exchange, after the agreement or after the operation before them. */
+static void list_update(listing *l, uint32_t piece, uint32_t u, const slc_unit *unit, double ready_s)
+{
+    const slc_job *job = &l->cut->profile->job;
+    const slc_strategy strategy = slc_cut_strategy(l->cut, u);
+    const slc_unit_operations of = slc_operations_of(job, unit, strategy);
+    uint32_t after = slc_waits_for_agreement(job, strategy) ? l->agree : l->last[u];
+    const slc_item_kind kinds[] = {of.compress, of.exchange, SLC_ITEM_UPDATE};
+    for (int k = 0; k < 3; k++) {
+        list_unit(l, piece, u, unit, kinds[k], ready_s, after);
+        if (kinds[k] != SLC_ITEM_KINDS) after = l->last[u];
+    }
 }
 
 /* Lists reductions, and updates that need not wait, in the order of the backward. */
-static void list_backward(listing *l, uint32_t stage, uint32_t piece)
+static void list_backward(listing *l, uint32_t piece)
 {
-    const slc_profile *profile = l->cut->profile;
-    const slc_job *job = &profile->job;
+    const slc_job *job = &l->cut->profile->job;
     for (uint32_t layer = slc_piece_end(l->cut, piece); layer-- > l->cut->first_layer[piece];)
         for (uint32_t u = 0; u < job->unit_count; u++) {
             const slc_unit unit = unit_of_layer(l, u, layer);
             if (!unit.trainable) continue;
             const double early_s = before_end(l, piece, layer);
-            const slc_unit_operations of = slc_operations_of(job, &unit, l->cut->strategy);
-            add_operation(l, u,
-                          (slc_stage_operation){.stage = stage,
-                                                .piece = piece,
-                                                .kind = of.reduce,
-                                                .unit = u,
-                                                .before_end_s = early_s,
-                                                .link_s = operation_s(profile, &unit, of.reduce),
-                                                .within_s = -1,
-                                                .after = SLC_NO_OPERATION});
-            if (!slc_waits_for_agreement(job, l->cut->strategy)) list_update(l, stage, piece, u, &unit, early_s);
+            const slc_strategy strategy = slc_cut_strategy(l->cut, u);
+            const slc_unit_operations of = slc_operations_of(job, &unit, strategy);
+            if (!slc_exchanges(strategy)) list_unit(l, piece, u, &unit, of.reduce, early_s, SLC_NO_OPERATION);
+            if (!slc_waits_for_agreement(job, strategy)) list_update(l, piece, u, &unit, early_s);
         }
 }
 
@@ -191,63 +246,138 @@ static bool reads_updates(const listing *l, uint32_t u)
     return !l->cut->schedule->updates_each || !rows || rows->partner != u;
 }
 
-/* Lists the agreement of all stages, the updates that wait for it, and the gathers of values. */
-static void list_end(listing *l, uint32_t stage)
+static void list_agreement(listing *l, uint32_t stage)
 {
     const slc_profile *profile = l->cut->profile;
-    const slc_job *job = &profile->job;
-    const bool waits = slc_waits_for_agreement(job, l->cut->strategy);
     const slc_pipeline_times *times = &l->out->times;
-    if (waits) {
-        const double others = (double)l->cut->shape.stages * job->world - 1;
-        const bool any = times->operation_count && l->out->operations[times->operation_count - 1].stage == stage;
-        l->agree = times->operation_count;
-        add_operation(l, SLC_NONE,
-                      (slc_stage_operation){.stage = stage,
-                                            .piece = stage,
-                                            .kind = SLC_ITEM_AGREE,
-                                            .unit = SLC_NONE,
-                                            .link_s = profile->times.link.operation_s +
-                                                      2 * others * profile->times.link.all_gather.latency_s,
-                                            .within_s = -1,
-                                            .after = any ? times->operation_count - 1 : SLC_NO_OPERATION,
-                                            .agrees = true});
-    }
+    const double others = (double)l->cut->shape.stages * profile->job.world - 1;
+    const bool any = times->operation_count && l->out->operations[times->operation_count - 1].stage == stage;
+    l->agree = times->operation_count;
+    add_operation(l, SLC_NONE,
+                  (slc_stage_operation){.stage = stage,
+                                        .piece = stage,
+                                        .kind = SLC_ITEM_AGREE,
+                                        .unit = SLC_NONE,
+                                        .link_s = profile->times.link.operation_s +
+                                                  2 * others * profile->times.link.all_gather.latency_s,
+                                        .within_s = -1,
+                                        .after = any ? times->operation_count - 1 : SLC_NO_OPERATION,
+                                        .agrees = true});
+}
+
+/* Lists what waits for the agreement, and gathers of values for the whole step. */
+static void list_end_of_unit(listing *l, uint32_t piece, uint32_t layer, uint32_t u)
+{
+    const slc_job *job = &l->cut->profile->job;
+    const slc_unit unit = unit_of_layer(l, u, layer);
+    const slc_strategy strategy = slc_cut_strategy(l->cut, u);
+    if (!unit.trainable) return;
+    if (slc_waits_for_agreement(job, strategy)) list_update(l, piece, u, &unit, 0);
+    const slc_item_kind gather =
+        slc_cut_holds(l->cut, u) ? SLC_ITEM_GATHER_WINDOW : slc_operations_of(job, &unit, strategy).gather_value;
+    list_unit(l, piece, u, &unit, gather, 0, l->last[u]);
+    if (reads_updates(l, u) && (!slc_gathers_windows(strategy) || slc_cut_holds(l->cut, u)))
+        l->out->operations[l->last[u]].within_s = before_layer(l, piece, layer);
+}
+
+/* Lists the agreement of all stages, and what ends the step of each unit. */
+static void list_end(listing *l, uint32_t stage)
+{
+    const slc_job *job = &l->cut->profile->job;
+    if (job->barrier) list_agreement(l, stage);
     for (uint32_t c = 0; c < l->cut->shape.chunks; c++) {
         const uint32_t piece = c * l->cut->shape.stages + stage;
         for (uint32_t layer = l->cut->first_layer[piece]; layer < slc_piece_end(l->cut, piece); layer++)
-            for (uint32_t u = 0; u < job->unit_count; u++) {
-                const slc_unit unit = unit_of_layer(l, u, layer);
-                if (!unit.trainable) continue;
-                const slc_unit_operations of = slc_operations_of(job, &unit, l->cut->strategy);
-                if (waits) list_update(l, stage, piece, u, &unit, 0);
-                if (of.gather_value != SLC_ITEM_KINDS)
-                    add_operation(l, u,
-                                  (slc_stage_operation){.stage = stage,
-                                                        .piece = piece,
-                                                        .kind = of.gather_value,
-                                                        .unit = u,
-                                                        .link_s = operation_s(profile, &unit, of.gather_value),
-                                                        .after = l->last[u]});
-                if (reads_updates(l, u)) l->out->operations[l->last[u]].within_s = before_layer(l, piece, layer);
-            }
+            for (uint32_t u = 0; u < job->unit_count; u++) list_end_of_unit(l, piece, layer, u);
     }
+}
+
+/* ---- Gathers in each micro-batch ---- */
+
+/* Does the window that a unit needs in a layer's slot begin there, and not in the slot of the layer that runs before
+ * it? */
+static bool begins_in(const slc_unit *unit, uint32_t layer, bool backward, uint32_t before)
+{
+    bool reads = false, read_before = false;
+    for (uint32_t i = 0; i < unit->use_count; i++) {
+        const bool value = !backward || unit->uses[i].backward_value;
+        reads |= value && unit->uses[i].layer == layer;
+        read_before |= value && unit->uses[i].layer == before;
+    }
+    return reads && !read_before;
+}
+
+/* Lists the gathers of a piece's forward or backward. The backward's first slot needs none where it follows the
+ * forward's last at once, in the last piece of a stage that turns back there. */
+static void list_piece_gathers(listing *l, uint32_t piece, bool backward, bool at_once)
+{
+    const slc_cut_job *cut = l->cut;
+    const uint32_t first = cut->first_layer[piece], end = slc_piece_end(cut, piece);
+    double at_s = 0, ahead_s = -1;
+    for (uint32_t k = 0; k < end - first; k++) {
+        const uint32_t layer = backward ? end - 1 - k : first + k;
+        const uint32_t before = !k ? (backward && at_once ? layer : SLC_NONE) : backward ? layer + 1 : layer - 1;
+        for (uint32_t u = 0; u < cut->profile->job.unit_count; u++) {
+            const slc_unit unit = slc_unit_of_stage(&cut->profile->job.units[u]);
+            if (slc_looks_up(&cut->profile->job.units[u]) || !slc_gathers_windows(slc_cut_strategy(cut, u)) ||
+                slc_cut_holds(cut, u) || !begins_in(&unit, layer, backward, before))
+                continue;
+            l->out->gathers[l->out->times.gather_count++] =
+                (slc_stage_gather){.piece = piece,
+                                   .unit = u,
+                                   .backward = backward,
+                                   .at_s = at_s,
+                                   .ahead_s = ahead_s,
+                                   .link_s = operation_s(cut->profile, &unit, SLC_ITEM_GATHER_WINDOW),
+                                   .after = l->last[u]};
+        }
+        ahead_s = at_s;
+        at_s += !backward               ? slc_layer_forward_s(cut->profile, layer)
+                : cut->schedule->splits ? slc_layer_backward_s(cut->profile, cut->recompute, layer) -
+                                              slc_layer_weight_s(cut->profile, layer)
+                                        : slc_layer_backward_s(cut->profile, cut->recompute, layer);
+    }
+}
+
+/* Does the piece turn each micro-batch back at once? Only the last stage without chunks does, and not if all forwards
+ * come first. */
+static bool turns_at_once(const slc_cut_job *cut, uint32_t piece)
+{
+    return slc_pipeline_turns_at_once(cut->schedule, &cut->shape) && piece + 1 == slc_pipeline_pieces(&cut->shape);
+}
+
+static void list_gathers(listing *l)
+{
+    for (uint32_t piece = 0; piece < slc_pipeline_pieces(&l->cut->shape); piece++)
+        for (int backward = 0; backward < 2; backward++)
+            list_piece_gathers(l, piece, backward, turns_at_once(l->cut, piece));
+    l->out->times.gathers = l->out->gathers;
+}
+
+/* Counts the most gathers that a micro-batch can have: one for each use in each direction. */
+static size_t gathers_of(const slc_job *job)
+{
+    size_t count = 0;
+    for (uint32_t u = 0; u < job->unit_count; u++) count += 2 * (size_t)job->units[u].use_count;
+    return count;
 }
 
 static bool list_operations(const slc_cut_job *cut, slc_pipeline_costs *out)
 {
     const size_t units = cut->profile->job.unit_count;
     listing l = {.cut = cut, .out = out, .last = calloc(units + 1, sizeof *l.last)};
-    out->operations = calloc(3 * units + cut->shape.stages + 1, sizeof *out->operations);
-    if (!l.last || !out->operations) {
+    out->operations = calloc(5 * units + cut->shape.stages + 1, sizeof *out->operations);
+    out->gathers = calloc(gathers_of(&cut->profile->job) + 1, sizeof *out->gathers);
+    if (!l.last || !out->operations || !out->gathers) {
         free(l.last);
         return false;
     }
     for (size_t u = 0; u < units; u++) l.last[u] = SLC_NO_OPERATION;
     for (uint32_t s = 0; s < cut->shape.stages; s++) {
-        for (uint32_t c = cut->shape.chunks; c-- > 0;) list_backward(&l, s, c * cut->shape.stages + s);
+        for (uint32_t c = cut->shape.chunks; c-- > 0;) list_backward(&l, c * cut->shape.stages + s);
         list_end(&l, s);
     }
+    list_gathers(&l);
     free(l.last);
     out->times.operations = out->operations;
     return true;
@@ -261,14 +391,23 @@ static void fill_pieces(const slc_cut_job *cut, slc_pipeline_costs *out)
     const slc_profile *profile = cut->profile;
     double *room = out->rooms;
     for (uint32_t p = 0; p < pieces; p++) {
-        double forward_s = 0, backward_s = 0;
+        double forward_s = 0, backward_s = 0, weight_s = 0;
         for (uint32_t l = cut->first_layer[p]; l < slc_piece_end(cut, p); l++) {
             forward_s += slc_layer_forward_s(profile, l);
             backward_s += slc_layer_backward_s(profile, cut->recompute, l);
+            weight_s += slc_layer_weight_s(profile, l);
         }
+        const uint32_t first = cut->first_layer[p], layers = slc_piece_end(cut, p) - first;
+        /* A gather for a layer that is alone in its piece is in use until its slot ends. */
+        room[5 * (size_t)pieces + p] = layers > 1 ? slc_layer_forward_s(profile, first + layers - 1) : 0;
+        room[6 * (size_t)pieces + p] =
+            layers == 1             ? 0
+            : cut->schedule->splits ? slc_layer_backward_s(profile, false, first) - slc_layer_weight_s(profile, first)
+                                    : slc_layer_backward_s(profile, cut->recompute, first);
         room[p] = forward_s;
-        room[pieces + p] = room[2 * (size_t)pieces + p] = backward_s / 2;
-        if (p + 1 == pieces) break;
+        room[pieces + p] = backward_s - weight_s;
+        room[2 * (size_t)pieces + p] = weight_s;
+        if (p + 1 == pieces) break; /* nothing is sent behind the last one */
         const uint32_t last = slc_piece_end(cut, p) - 1;
         room[3 * (size_t)pieces + p] = slc_message_s(&profile->times, slc_cut_forward_bytes(&profile->job, last));
         room[4 * (size_t)pieces + p] = slc_message_s(&profile->times, slc_cut_backward_bytes(&profile->job, last));
@@ -279,13 +418,15 @@ static void fill_pieces(const slc_cut_job *cut, slc_pipeline_costs *out)
     out->times.weight_s = room + 2 * (size_t)pieces;
     out->times.forward_message_s = room + 3 * (size_t)pieces;
     out->times.backward_message_s = room + 4 * (size_t)pieces;
-    out->times.latency_s = profile->times.link.all_gather.latency_s;
+    out->times.forward_last_s = room + 5 * (size_t)pieces;
+    out->times.backward_last_s = room + 6 * (size_t)pieces;
+    out->times.latency_s = channel_of(&profile->times)->latency_s;
     if (rows && cut->shape.stages > 1) out->times.rows_s = slc_message_s(&profile->times, slc_cut_rows_bytes(rows));
 }
 
 sluice_status slc_pipeline_costs_init(const slc_cut_job *cut, slc_pipeline_costs *out)
 {
-    *out = (slc_pipeline_costs){.rooms = calloc(5 * (size_t)slc_pipeline_pieces(&cut->shape) + 1, sizeof *out->rooms)};
+    *out = (slc_pipeline_costs){.rooms = calloc(7 * (size_t)slc_pipeline_pieces(&cut->shape) + 1, sizeof *out->rooms)};
     if (!out->rooms || !list_operations(cut, out))
         return slc_error(SLUICE_ERR_MEMORY, "costs of %u stages", cut->shape.stages);
     fill_pieces(cut, out);
@@ -294,6 +435,7 @@ sluice_status slc_pipeline_costs_init(const slc_cut_job *cut, slc_pipeline_costs
 
 void slc_pipeline_costs_fini(slc_pipeline_costs *costs)
 {
+    free(costs->gathers);
     free(costs->operations);
     free(costs->rooms);
     *costs = (slc_pipeline_costs){0};

@@ -35,8 +35,8 @@ typedef struct {
                           for more */
 } search;
 
-/* Of each number of micro-batches held and each last layer, the longest stage that fits: one layer more never needs
- * less. */
+/* Finds the longest stage that fits for each number of micro-batches held and each last layer: one layer more never
+ * needs less. */
 static bool find_longest(search *s)
 {
     const uint64_t most_held = (uint64_t)s->ranks * s->hosts, width = s->layers + 1;
@@ -129,8 +129,8 @@ static behind behind_hosts(const search *s, uint32_t up_to, uint32_t hosts)
     return (behind){(uint64_t)(s->hosts - up_to) * s->ranks, hosts};
 }
 
-/* Periods of the layers from `from` up to each layer, on one host of a stage of `hosts` hosts, the last of `up_to`.
- * They are found when they are first asked for. NULL: no memory. */
+/* Returns the periods of the layers from `from` up to each layer, on one host of a stage of `hosts` hosts, the last of
+ * `up_to`. They are found when they are first asked for. NULL: no memory. */
 static const double *periods_on_host(search *s, uint32_t from, uint32_t up_to, uint32_t hosts)
 {
     const size_t width = (size_t)s->layers + 1;
@@ -164,7 +164,7 @@ static bool try_last_hosts(search *s, uint32_t first, uint32_t end, uint32_t n, 
     return true;
 }
 
-/* All hosts together are only asked for with all layers. */
+/* Fills the table of hosts. All hosts together are only asked for with all layers. */
 static sluice_status fill_across(search *s)
 {
     for (uint32_t n = 1; n <= s->hosts; n++)

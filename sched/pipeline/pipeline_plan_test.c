@@ -114,8 +114,13 @@ static void plans_keep_to_budgets_and_refusals_name_one_that_works(void **state)
 
 static double step_of(const slc_pipeline_request *request, const slc_pipeline_plan *plan, const uint32_t *first_layer)
 {
-    const slc_cut_job cut = {request->profile, request->schedule, request->shape,
-                             first_layer,      plan->strategy,    plan->recompute};
+    const slc_cut_job cut = {.profile = request->profile,
+                             .schedule = request->schedule,
+                             .shape = request->shape,
+                             .first_layer = first_layer,
+                             .strategies = plan->staged->strategies,
+                             .held = plan->staged->held,
+                             .recompute = plan->recompute};
     slc_pipeline_costs costs;
     slc_pipeline_forecast forecast;
     assert_int_equal(slc_pipeline_costs_init(&cut, &costs), SLUICE_OK);
@@ -230,9 +235,9 @@ static void what_cannot_be_is_refused_with_what_can(void **state)
     expect_refused(&request, "up to 7 stages work");
     request = request_of(profile, "interleaved", 3, 2);
     expect_refused(&request, "6 and 9 work");
-    request = request_of(profile, "1f1b", 2, 1);
+    request = request_of(profile, "2bw", 2, 1);
     request.strategy = SLC_FSDP;
-    expect_refused(&request, "stages have dp, oss or sdp");
+    expect_refused(&request, "2bw keeps older values whole on every rank; dp, oss and sdp work");
     request = request_of(profile, "zero_bubble", 2, 1);
     request.recompute = 1;
     expect_refused(&request, "recompute in another schedule");
@@ -266,6 +271,200 @@ static void given_cuts_are_taken_or_refused_by_the_budget(void **state)
     assert_int_equal(slc_pipeline_plan_make(&request, &plan), SLUICE_ERR_BUDGET);
     assert_int_equal(number_after("the budget is "), request.budget_bytes);
     slc_pipeline_plan_fini(&plan);
+    slc_profile_destroy(profile);
+}
+
+/* ---- Strategies ---- */
+
+static uint32_t count_units(const slc_pipeline_plan *plan, slc_strategy strategy, bool held)
+{
+    uint32_t count = 0;
+    for (uint32_t u = 0; u < plan->staged->unit_count; u++)
+        count += plan->staged->strategies[u] == strategy && plan->staged->held[u] == held;
+    return count;
+}
+
+static slc_pipeline_plan planned(const slc_pipeline_request *request)
+{
+    slc_pipeline_plan plan;
+    if (slc_pipeline_plan_make(request, &plan)) fail_msg("%s", sluice_last_error());
+    if (request->budget_bytes) assert_true(most_of(&plan, request->shape.stages) <= request->budget_bytes);
+    return plan;
+}
+
+static uint64_t least_budget(const slc_pipeline_request *asked)
+{
+    slc_pipeline_request request = *asked;
+    slc_pipeline_plan plan;
+    request.budget_bytes = 1;
+    assert_int_equal(slc_pipeline_plan_make(&request, &plan), SLUICE_ERR_BUDGET);
+    slc_pipeline_plan_fini(&plan);
+    return number_after("that was found is ");
+}
+
+/* With less memory than sdp needs units are gathered in each micro-batch, as many as it takes, and the step is longer;
+ * what all of them need is the smallest budget. */
+static void units_are_gathered_where_a_budget_asks_for_it(void **state)
+{
+    (void)state;
+    slc_profile *profile = gpt2(SLUICE_TIED_SPLIT, 4, 8);
+    slc_pipeline_request request = request_of(profile, "1f1b", 2, 1);
+    slc_pipeline_plan plan = planned(&request);
+    assert_int_equal(count_units(&plan, SLC_FSDP, false), 1); /* the rows of the table alone, which have no other */
+    assert_int_equal(plan.costs.times.gather_count, 0);
+    const uint64_t most = most_of(&plan, 2);
+    const double free_s = plan.forecast.step_s;
+    slc_pipeline_plan_fini(&plan);
+
+    const uint64_t least = least_budget(&request);
+    request.strategy = SLC_SDP;
+    const uint64_t whole = least_budget(&request);
+    request.strategy = SLC_STRATEGIES;
+    assert_true(least < whole && whole <= most);
+    for (int k = 1; k <= 3; k++) {
+        request.budget_bytes = least + (whole - 1 - least) / 2 * (uint64_t)(3 - k);
+        plan = planned(&request);
+        assert_true(plan.forecast.step_s > free_s);
+        assert_true(plan.bound_s <= plan.forecast.step_s);
+        assert_true(count_units(&plan, SLC_FSDP, false) > 1);
+        if (k < 3) assert_true(count_units(&plan, SLC_SDP, false) > 0);
+        slc_pipeline_plan_fini(&plan);
+    }
+    slc_profile_destroy(profile);
+}
+
+/* fsdp for all units is gathered once a step where that fits. */
+static void fsdp_is_held_where_it_fits(void **state)
+{
+    (void)state;
+    slc_profile *profile = gpt2(SLUICE_TIED_SPLIT, 4, 8);
+    slc_pipeline_request request = request_of(profile, "1f1b", 2, 1);
+    request.strategy = SLC_FSDP;
+    slc_pipeline_plan plan = planned(&request);
+    assert_int_equal(plan.costs.times.gather_count, 0);
+    assert_true(count_units(&plan, SLC_FSDP, true) > 10);
+    const uint64_t most = most_of(&plan, 2);
+    const double step_s = plan.forecast.step_s;
+    slc_pipeline_plan_fini(&plan);
+    const uint64_t least = least_budget(&request);
+    request.budget_bytes = least + (most - least) / 4;
+    plan = planned(&request);
+    assert_true(count_units(&plan, SLC_FSDP, true) > 0 && plan.costs.times.gather_count > 0);
+    assert_true(plan.forecast.step_s >= step_s * (1 - 1e-9));
+    slc_pipeline_plan_fini(&plan);
+    slc_profile_destroy(profile);
+}
+
+/* On a slow link replicas exchange compressed momentum where memory allows it; the table of looked-up rows never does.
+ */
+static void onebit_is_taken_where_it_fits(void **state)
+{
+    (void)state;
+    slc_profile *profile = gpt2(SLUICE_TIED_SPLIT, 4, 8);
+    slc_pipeline_request request = request_of(profile, "1f1b", 2, 1);
+    slc_pipeline_plan plan = planned(&request);
+    const double exact_s = plan.forecast.step_s;
+    const uint64_t exact = most_of(&plan, 2);
+    slc_pipeline_plan_fini(&plan);
+    assert_int_equal(slc_profile_set_compressed(profile, true), SLUICE_OK);
+    plan = planned(&request);
+    assert_true(plan.forecast.step_s < exact_s);
+    assert_true(count_units(&plan, SLC_ONEBIT, false) > 10);
+    for (uint32_t u = 0; u < profile->job.unit_count; u++)
+        if (profile->job.units[u].role == SLC_UNIT_SPLIT) assert_int_equal(plan.staged->strategies[u], SLC_SDP);
+    const uint64_t most = most_of(&plan, 2);
+    slc_pipeline_plan_fini(&plan);
+    request.budget_bytes = exact + (most - exact) / 2;
+    plan = planned(&request);
+    assert_true(count_units(&plan, SLC_ONEBIT, false) > 0 && count_units(&plan, SLC_SDP, false) > 1);
+    slc_pipeline_plan_fini(&plan);
+    slc_profile_destroy(profile);
+}
+
+/* ---- What a plan is held against ---- */
+
+/* PipeDream's programme has more freedom than stages of equal replicas, so its step is no longer. */
+static void unequal_replicas_are_a_bound_of_steady_schedules(void **state)
+{
+    (void)state;
+    slc_profile *profile = gpt2(SLUICE_TIED_SPLIT, 2, 8);
+    static const char *const names[] = {"pipedream", "2bw"};
+    for (int k = 0; k < 2; k++) {
+        const slc_pipeline_request request = request_of(profile, names[k], 2, 1);
+        slc_pipeline_plan plan = planned(&request);
+        uint32_t ranks = 0, layer = 0;
+        for (uint32_t s = 0; s < plan.unequal_count; s++) {
+            assert_int_equal(plan.unequal[s].first_layer, layer);
+            layer = plan.unequal[s].end_layer;
+            ranks += plan.unequal[s].replicas;
+        }
+        assert_int_equal(layer, profile->job.layer_count);
+        assert_int_equal(ranks, 4);
+        assert_true(plan.unequal_s > 0);
+        slc_pipeline_plan_fini(&plan);
+    }
+    slc_profile_destroy(profile);
+}
+
+/* Weight gradients take what the profile says; where they are half of a backward that is the same as not knowing. */
+static void weight_times_come_from_the_profile(void **state)
+{
+    (void)state;
+    slc_profile *profile = gpt2(SLUICE_TIED_SPLIT, 1, 8);
+    const slc_job *job = &profile->job;
+    const slc_pipeline_request request = request_of(profile, "zero_bubble", 4, 1);
+    double step_s[3];
+    for (int k = 0; k < 3; k++) {
+        static const double share[] = {0, 0.5, 0.2};
+        free(profile->times.weight_s);
+        profile->times.weight_s = k ? calloc(job->layer_count, sizeof *profile->times.weight_s) : NULL;
+        for (uint32_t l = 0; k && l < job->layer_count; l++)
+            profile->times.weight_s[l] = share[k] * profile->times.slot_s[slc_backward_slot(job, l)];
+        assert_int_equal(slc_knows_weight_times(profile), k > 0);
+        slc_pipeline_plan plan = planned(&request);
+        step_s[k] = plan.forecast.step_s;
+        slc_pipeline_plan_fini(&plan);
+    }
+    assert_true(step_s[0] == step_s[1]);
+    assert_true(step_s[2] > step_s[0]); /* less is left to fill idle time with */
+    slc_profile_destroy(profile);
+}
+
+/* A channel may be slower than the link of collectives. */
+static void messages_take_what_the_channel_takes(void **state)
+{
+    (void)state;
+    slc_profile *profile = gpt2(SLUICE_TIED_SPLIT, 1, 8);
+    assert_true(slc_message_s(&profile->times, 1000000) == 1e6 / profile->times.link.all_gather.bytes_per_s);
+    profile->times.link.channel = (slc_link_line){0.25, 1e6};
+    assert_true(slc_message_s(&profile->times, 1000000) == 1);
+    const slc_pipeline_request request = request_of(profile, "1f1b", 2, 1);
+    slc_pipeline_plan plan = planned(&request);
+    assert_true(plan.costs.times.latency_s == 0.25);
+    slc_pipeline_plan_fini(&plan);
+    slc_profile_destroy(profile);
+}
+
+/* An activation that the backward of an earlier layer reads is no gradient, and cannot go back. */
+static void cuts_do_not_part_a_backward_from_what_it_reads(void **state)
+{
+    (void)state;
+    slc_profile *profile = gpt2(SLUICE_TIED_SPLIT, 1, 8);
+    slc_activation_readers *readers = calloc(profile->job.activation_count, sizeof *readers);
+    static const slc_reader early[] = {{3, false, true}};
+    const uint32_t first_layer[2] = {0, 4};
+    for (uint32_t a = 0; a < profile->job.activation_count; a++)
+        if (profile->job.activations[a].first_slot == 5) readers[a] = (slc_activation_readers){early, 1};
+    profile->job.readers = readers;
+    slc_pipeline_request request = request_of(profile, "1f1b", 2, 1);
+    request.first_layer = first_layer;
+    expect_refused(&request, "is read by the backward of \"h.2\" before it");
+    request.first_layer = NULL;
+    slc_pipeline_plan plan = planned(&request);
+    assert_true(plan.first_layer[1] != 4 && plan.first_layer[1] != 5);
+    slc_pipeline_plan_fini(&plan);
+    profile->job.readers = NULL;
+    free(readers);
     slc_profile_destroy(profile);
 }
 
@@ -311,6 +510,13 @@ int main(void)
         cmocka_unit_test(pieces_add_up_to_the_model),
         cmocka_unit_test(cuts_are_names_of_layers_in_order),
         cmocka_unit_test(what_cannot_be_is_refused_with_what_can),
+        cmocka_unit_test(units_are_gathered_where_a_budget_asks_for_it),
+        cmocka_unit_test(fsdp_is_held_where_it_fits),
+        cmocka_unit_test(onebit_is_taken_where_it_fits),
+        cmocka_unit_test(unequal_replicas_are_a_bound_of_steady_schedules),
+        cmocka_unit_test(weight_times_come_from_the_profile),
+        cmocka_unit_test(messages_take_what_the_channel_takes),
+        cmocka_unit_test(cuts_do_not_part_a_backward_from_what_it_reads),
         cmocka_unit_test(a_trace_has_every_task_once),
         cmocka_unit_test(given_cuts_are_taken_or_refused_by_the_budget),
     };

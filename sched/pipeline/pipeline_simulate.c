@@ -11,7 +11,8 @@
 
 enum { NONE = UINT32_MAX };
 enum { DELAY_STREAM = 0x50 };
-enum { TASK_ENDS, EGRESS_ENDS, THREAD_ENDS, ARRIVES, READY, AGREED };
+enum { TASK_ENDS, EGRESS_ENDS, THREAD_ENDS, ARRIVES, READY, AGREED, STOPS };
+enum { UNASKED, ASKED, BRINGING, BROUGHT };
 
 /* A transfer that waits for an egress or a thread, or is on it. */
 typedef struct {
@@ -27,12 +28,25 @@ typedef struct {
 typedef struct {
     uint32_t next;    /* task that comes next */
     bool running;     /* the one before it runs */
+    bool stopped;     /* it waits for a gather */
     bool held_inside; /* a forward has begun whose end depends on operations that have not begun */
-    double takes_s;   /* the task that runs, without such waits */
+    double takes_s;   /* the task that runs, without waits */
+    double alone_s;   /* when it would end if no operation held it up any more; NaN: it is not in its last part */
+    double done_s;    /* of takes_s, where it is or stops next */
+    uint32_t stop, last_stop; /* its next stop, and the end of its stops */
+    uint32_t first_gather, end_gather;
     uint32_t sending; /* messages of this stage that are not received yet */
     server egress, thread;
     uint32_t first_operation, end_operation;
 } stage_state;
+
+/* A place in a task that asks for a gather (`needs` false), that needs it, or that asks for what the next task needs
+ * first (`gather` NONE). */
+typedef struct {
+    double at_s;
+    uint32_t gather;
+    bool needs;
+} stop;
 
 /* An operation in one step. */
 typedef struct {
@@ -52,6 +66,9 @@ typedef struct {
     uint32_t *agreed;            /* [rounds] how many stages have come to the agreement */
     uint32_t *rows_back;         /* [rounds] gradients of rows that have arrived */
     uint32_t *head_left;         /* [rounds] operations of the last piece that have not ended */
+    uint8_t *gathered;           /* [gathers * micro_batches] UNASKED, ASKED, BRINGING, BROUGHT */
+    stop *stops;
+    uint32_t *first_stop; /* [2 pieces + 1] of each piece's forward, and of its backward */
     uint8_t *arrived[2];  /* [pieces * micro_batches] the activation for a forward, the gradient for a backward */
     uint8_t *rows_there;  /* [micro_batches] */
     uint32_t *rows_after; /* [micro_batches] the backward of the last piece after which rows are sent; NONE: they
@@ -71,6 +88,11 @@ static uint32_t stage_of(const simulation *sim, uint32_t piece)
 static size_t at(const simulation *sim, uint32_t piece, uint32_t micro_batch)
 {
     return (size_t)piece * sim->micro_batches + micro_batch;
+}
+
+static uint8_t *gathered_of(const simulation *sim, uint32_t gather, uint32_t micro_batch)
+{
+    return &sim->gathered[(size_t)gather * sim->micro_batches + micro_batch];
 }
 
 static uint32_t round_length(const simulation *sim)
@@ -194,6 +216,42 @@ static void launch_waiting(simulation *sim, uint32_t stage, uint32_t round)
         launch(sim, o, round);
 }
 
+/* ---- Gathers ---- */
+
+/* Brings a gather that has been asked for once the values are there that it reads. */
+static void bring(simulation *sim, uint32_t gather, uint32_t micro_batch)
+{
+    const slc_stage_gather *g = &sim->times->gathers[gather];
+    const uint32_t round = micro_batch / round_length(sim), stage = stage_of(sim, g->piece);
+    if (*gathered_of(sim, gather, micro_batch) != ASKED) return;
+    if (g->after != SLC_NO_OPERATION && round &&
+        !sim->operations[(size_t)(round - 1) * sim->times->operation_count + g->after].ended)
+        return;
+    *gathered_of(sim, gather, micro_batch) = BRINGING;
+    enqueue(sim, &sim->stages[stage].egress,
+            (slc_transfer){SLC_TRANSFER_GATHER, stage, stage, gather, micro_batch, NAN, NAN}, g->link_s, NONE);
+    serve_egress(sim, stage);
+}
+
+static void ask(simulation *sim, uint32_t gather, uint32_t micro_batch)
+{
+    if (*gathered_of(sim, gather, micro_batch) != UNASKED) return;
+    *gathered_of(sim, gather, micro_batch) = ASKED;
+    bring(sim, gather, micro_batch);
+}
+
+/* Asks for what a stage's next task needs in its first slot. */
+static void ask_for_next(simulation *sim, uint32_t stage)
+{
+    const stage_state *state = &sim->stages[stage];
+    if (state->next == sim->program->task_count) return;
+    const slc_task *task = slc_pipeline_tasks(sim->program, stage) + state->next;
+    for (uint32_t g = state->first_gather; g < state->end_gather; g++)
+        if (sim->times->gathers[g].piece == task->piece && sim->times->gathers[g].ahead_s < 0 &&
+            sim->times->gathers[g].backward == slc_makes_input_gradient(task->kind) && task->kind != SLC_TASK_WEIGHT)
+            ask(sim, g, task->micro_batch);
+}
+
 static void send_first_rows(simulation *sim, uint32_t round);
 
 static void end_operation(simulation *sim, uint32_t number, uint32_t round)
@@ -203,6 +261,10 @@ static void end_operation(simulation *sim, uint32_t number, uint32_t round)
     state->over_s = sim->now_s;
     state->ended = true;
     launch_waiting(sim, o->stage, round);
+    const stage_state *stage = &sim->stages[o->stage];
+    for (uint32_t g = stage->first_gather; g < stage->end_gather && round + 1 < sim->rounds; g++)
+        for (uint32_t m = 0; sim->times->gathers[g].after == number && m < round_length(sim); m++)
+            bring(sim, g, (round + 1) * round_length(sim) + m);
     settle_forward(sim, o->stage);
     if (o->piece + 1 == sim->pieces && !--sim->head_left[round]) send_first_rows(sim, round + 1);
 }
@@ -287,11 +349,11 @@ static uint32_t delay_of(const simulation *sim, uint32_t stage)
     return schedule->flushes ? 1 : schedule->versions(&sim->program->shape, stage);
 }
 
-/* Returns when a task that started at `start_s` ends: a forward may wait inside for operations. NaN: not known yet. */
-static double forward_end(const simulation *sim, uint32_t stage, const slc_task *task, double start_s, double takes_s)
+/* Returns when a task ends that would end at `end_s` alone: a forward may wait inside for operations. NaN: not known
+ * yet. */
+static double forward_end(const simulation *sim, uint32_t stage, const slc_task *task, double end_s, double takes_s)
 {
     const uint32_t length = round_length(sim), delay = delay_of(sim, stage), round = task->micro_batch / length;
-    double end_s = start_s + takes_s;
     if (task->kind != SLC_TASK_FORWARD || task->micro_batch % length || round < delay) return end_s;
     for (uint32_t n = sim->stages[stage].first_operation; n < sim->stages[stage].end_operation; n++) {
         const slc_stage_operation *o = &sim->times->operations[n];
@@ -303,14 +365,20 @@ static double forward_end(const simulation *sim, uint32_t stage, const slc_task 
     return end_s;
 }
 
-static void plan_operations(simulation *sim, uint32_t stage, const slc_task *task, double end_s)
+/* Plans operations while the task that runs has done `from_s` of its time and goes on to `to_s` without a stop: what
+ * becomes ready in between does so then; at its end all the rest. */
+static void plan_operations(simulation *sim, uint32_t stage, const slc_task *task, double from_s, double to_s)
 {
+    const stage_state *state = &sim->stages[stage];
     const uint32_t length = round_length(sim);
+    const bool ends = to_s >= state->takes_s;
     if (!slc_makes_weight_gradients(task->kind) || (task->micro_batch + 1) % length) return;
-    for (uint32_t n = sim->stages[stage].first_operation; n < sim->stages[stage].end_operation; n++)
-        if (sim->times->operations[n].piece == task->piece)
-            slc_pipeline_events_add(&sim->events, fmax(end_s - sim->times->operations[n].before_end_s, sim->now_s),
-                                    READY, n, task->micro_batch / length);
+    for (uint32_t n = state->first_operation; n < state->end_operation; n++) {
+        const double ready_s = fmax(0, state->takes_s - sim->times->operations[n].before_end_s);
+        if (sim->times->operations[n].piece == task->piece && ready_s >= from_s && (ends || ready_s < to_s))
+            slc_pipeline_events_add(&sim->events, sim->now_s + (ready_s - from_s), READY, n,
+                                    task->micro_batch / length);
+    }
 }
 
 /* Ends the forward that runs, once it is known when. */
@@ -320,11 +388,66 @@ static void settle_forward(simulation *sim, uint32_t stage)
     if (!state->held_inside) return;
     const slc_task *task = task_at(sim, stage, state->next - 1);
     slc_task_time *time = time_of(sim, stage, state->next - 1);
-    const double end_s = forward_end(sim, stage, task, time->start_s, state->takes_s);
+    const double end_s = forward_end(sim, stage, task, state->alone_s, state->takes_s);
     if (isnan(end_s)) return;
     state->held_inside = false;
     time->end_s = fmax(end_s, sim->now_s);
     slc_pipeline_events_add(&sim->events, time->end_s, TASK_ENDS, stage, state->next - 1);
+}
+
+/* Finds the stops of a task. One that makes weight gradients alone reads no values, so what the next one needs may come
+ * meanwhile. */
+static void find_stops(simulation *sim, uint32_t stage, const slc_task *task)
+{
+    stage_state *state = &sim->stages[stage];
+    const uint32_t list = 2 * task->piece + (task->kind != SLC_TASK_FORWARD);
+    if (task->kind == SLC_TASK_WEIGHT) {
+        state->stop = state->last_stop = 0;
+        ask_for_next(sim, stage);
+        return;
+    }
+    state->stop = sim->first_stop[list];
+    state->last_stop = sim->first_stop[list + 1];
+}
+
+/* Lets the task that runs go on from where it is, to its next stop or to its end. */
+static void go_on(simulation *sim, uint32_t stage)
+{
+    stage_state *state = &sim->stages[stage];
+    const slc_task *task = task_at(sim, stage, state->next - 1);
+    slc_task_time *time = time_of(sim, stage, state->next - 1);
+    const double from_s = state->done_s;
+    state->stopped = false;
+    for (; state->stop < state->last_stop; state->stop++) {
+        const stop *s = &sim->stops[state->stop];
+        if (s->at_s > from_s) {
+            state->done_s = fmin(s->at_s, state->takes_s);
+            plan_operations(sim, stage, task, from_s, state->done_s);
+            slc_pipeline_events_add(&sim->events, sim->now_s + (state->done_s - from_s), STOPS, stage, 0);
+            return;
+        }
+        if (s->gather == NONE)
+            ask_for_next(sim, stage);
+        else
+            ask(sim, s->gather, task->micro_batch);
+        state->stopped = s->needs && *gathered_of(sim, s->gather, task->micro_batch) != BROUGHT;
+        if (state->stopped) return;
+    }
+    state->alone_s = sim->now_s + (state->takes_s - from_s);
+    time->end_s = forward_end(sim, stage, task, state->alone_s, state->takes_s);
+    state->held_inside = isnan(time->end_s);
+    if (!state->held_inside) slc_pipeline_events_add(&sim->events, time->end_s, TASK_ENDS, stage, state->next - 1);
+    plan_operations(sim, stage, task, from_s, state->takes_s);
+}
+
+/* Ends a gather: the task goes on if it waits for it. */
+static void end_gather(simulation *sim, uint32_t stage, uint32_t gather, uint32_t micro_batch)
+{
+    const stage_state *state = &sim->stages[stage];
+    *gathered_of(sim, gather, micro_batch) = BROUGHT;
+    if (state->stopped && sim->stops[state->stop].gather == gather &&
+        task_at(sim, stage, state->next - 1)->micro_batch == micro_batch)
+        go_on(sim, stage);
 }
 
 static void try_task(simulation *sim, uint32_t stage)
@@ -338,11 +461,11 @@ static void try_task(simulation *sim, uint32_t stage)
     state->running = true;
     time->start_s = sim->now_s;
     state->takes_s = duration_of(sim, task) + draw_delay(sim);
-    time->end_s = forward_end(sim, stage, task, sim->now_s, state->takes_s);
-    state->held_inside = isnan(time->end_s);
-    if (!state->held_inside) slc_pipeline_events_add(&sim->events, time->end_s, TASK_ENDS, stage, state->next);
-    if (!state->held_inside) plan_operations(sim, stage, task, time->end_s);
+    state->done_s = 0;
+    state->alone_s = NAN;
     state->next++;
+    if (sim->times->gather_count) find_stops(sim, stage, task);
+    go_on(sim, stage);
     serve_egress(sim, (stage + stages - 1) % stages);
     serve_egress(sim, (stage + 1) % stages);
 }
@@ -401,6 +524,8 @@ static void end_transfer(simulation *sim, uint32_t stage, uint32_t t, bool on_th
     lane->now = NONE;
     if (transfer->kind == SLC_TRANSFER_OPERATION)
         end_operation(sim, transfer->piece, transfer->micro_batch);
+    else if (transfer->kind == SLC_TRANSFER_GATHER)
+        end_gather(sim, stage, transfer->piece, transfer->micro_batch);
     else
         slc_pipeline_events_add(&sim->events, sim->now_s + sim->times->latency_s, ARRIVES, stage, t);
     serve(sim, stage, lane, on_thread ? THREAD_ENDS : EGRESS_ENDS);
@@ -423,6 +548,7 @@ static void handle(simulation *sim, const slc_pipeline_event *event)
         sim->operations[(size_t)event->index * sim->times->operation_count + event->stage].ready = true;
         launch(sim, event->stage, event->index);
         break;
+    case STOPS: go_on(sim, event->stage); break;
     default: agree(sim, event->index); break;
     }
 }
@@ -449,6 +575,7 @@ static sluice_status go(simulation *sim)
     const slc_pipeline_shape *shape = &sim->program->shape;
     slc_pipeline_event event;
     send_first_rows(sim, 0);
+    for (uint32_t s = 0; s < shape->stages; s++) ask_for_next(sim, s);
     for (uint32_t s = 0; s < shape->stages; s++) try_task(sim, s);
     while (slc_pipeline_events_next(&sim->events, &event)) {
         sim->now_s = event.at_s;
@@ -503,11 +630,60 @@ static void conclude(simulation *sim)
     for (uint32_t t = 0; t < out->transfer_count; t++) {
         const slc_transfer *transfer = &out->transfers[t];
         const double s = overlap(transfer->start_s, transfer->end_s, out->from_s, to_s);
-        if (transfer->kind != SLC_TRANSFER_OPERATION)
+        if (transfer->kind < SLC_TRANSFER_OPERATION)
             out->stages[transfer->from].messages_s += s;
-        else if (!(sim->times->operations[transfer->piece].thread_s > 0))
+        else if (transfer->kind == SLC_TRANSFER_GATHER || !(sim->times->operations[transfer->piece].thread_s > 0))
             out->stages[transfer->from].operations_s += s;
     }
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const stop *x = a, *y = b;
+    if (x->at_s != y->at_s) return x->at_s < y->at_s ? -1 : 1;
+    if (x->needs != y->needs) return x->needs ? -1 : 1; /* a slot begins before it asks for what the next one needs */
+    return (x->gather > y->gather) - (x->gather < y->gather);
+}
+
+static void add_stop(simulation *sim, uint32_t *count, stop added)
+{
+    sim->stops[(*count)++] = added;
+}
+
+/* Lists the stops of each piece's forward and backward. */
+static void list_stops(simulation *sim)
+{
+    const slc_pipeline_times *times = sim->times;
+    uint32_t count = 0;
+    for (uint32_t list = 0; list < 2 * sim->pieces; list++) {
+        const uint32_t piece = list / 2;
+        const bool backward = list % 2, splits = sim->program->schedule->splits;
+        const double takes_s =
+            !backward ? times->forward_s[piece] : times->input_s[piece] + (splits ? 0 : times->weight_s[piece]);
+        const double *last_s = backward ? times->backward_last_s : times->forward_last_s;
+        sim->first_stop[list] = count;
+        for (uint32_t g = 0; g < times->gather_count; g++) {
+            const slc_stage_gather *gather = &times->gathers[g];
+            if (gather->piece != piece || gather->backward != backward) continue;
+            if (gather->ahead_s >= 0) add_stop(sim, &count, (stop){gather->ahead_s, g, false});
+            add_stop(sim, &count, (stop){gather->at_s, g, true});
+        }
+        if (times->gather_count)
+            add_stop(sim, &count, (stop){fmax(0, takes_s - (last_s ? last_s[piece] : 0)), NONE, false});
+        qsort(sim->stops + sim->first_stop[list], count - sim->first_stop[list], sizeof *sim->stops, by_place);
+    }
+    sim->first_stop[2 * sim->pieces] = count;
+}
+
+static void note_gathers(simulation *sim)
+{
+    for (uint32_t g = 0; g < sim->times->gather_count; g++) {
+        stage_state *stage = &sim->stages[stage_of(sim, sim->times->gathers[g].piece)];
+        if (!stage->end_gather) stage->first_gather = g;
+        if (g < stage->first_gather) stage->first_gather = g;
+        stage->end_gather = g + 1;
+    }
+    list_stops(sim);
 }
 
 static void note_places(simulation *sim)
@@ -539,7 +715,8 @@ static sluice_status simulation_init(simulation *sim)
 {
     const size_t stages = sim->program->shape.stages, cells = (size_t)sim->pieces * sim->micro_batches;
     const size_t operations = (size_t)sim->rounds * sim->times->operation_count;
-    const size_t transfers = 2 * cells + 2 * (size_t)sim->micro_batches + operations;
+    const size_t gathers = (size_t)sim->times->gather_count * sim->micro_batches;
+    const size_t transfers = 2 * cells + 2 * (size_t)sim->micro_batches + operations + gathers;
     slc_pipeline_forecast *out = sim->out;
     bool all = (sim->stages = calloc(stages, sizeof *sim->stages)) != NULL;
     all &= (sim->operations = calloc(operations + 1, sizeof *sim->operations)) != NULL;
@@ -548,6 +725,10 @@ static sluice_status simulation_init(simulation *sim)
     all &= (sim->head_left = calloc((size_t)sim->rounds + 1, sizeof *sim->head_left)) != NULL;
     all &= (sim->rows_there = calloc((size_t)sim->micro_batches + 1, 1)) != NULL;
     all &= (sim->rows_after = calloc((size_t)sim->micro_batches + 1, sizeof *sim->rows_after)) != NULL;
+    all &= (sim->gathered = calloc(gathers + 1, sizeof *sim->gathered)) != NULL;
+    all &= (sim->stops =
+                calloc(2 * (size_t)sim->times->gather_count + 2 * (size_t)sim->pieces + 1, sizeof *sim->stops)) != NULL;
+    all &= (sim->first_stop = calloc(2 * (size_t)sim->pieces + 1, sizeof *sim->first_stop)) != NULL;
     for (int d = 0; d < 2; d++) {
         all &= (sim->arrived[d] = calloc(cells + 1, 1)) != NULL;
         all &= (sim->place[d] = calloc(cells + 1, sizeof *sim->place[d])) != NULL;
@@ -558,6 +739,7 @@ static sluice_status simulation_init(simulation *sim)
     all &= (out->transfers = calloc(transfers + 1, sizeof *out->transfers)) != NULL;
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "simulation of %zu stages", stages);
     note_places(sim);
+    note_gathers(sim);
     if (sim->times->rows_s > 0) plan_rows(sim);
     return SLUICE_OK;
 }
@@ -565,6 +747,9 @@ static sluice_status simulation_init(simulation *sim)
 static void simulation_fini(simulation *sim)
 {
     free(sim->pending);
+    free(sim->first_stop);
+    free(sim->stops);
+    free(sim->gathered);
     for (int d = 0; d < 2; d++) {
         free(sim->place[d]);
         free(sim->arrived[d]);

@@ -25,6 +25,20 @@ typedef struct {
     bool agrees;     /* ends when this operation of every stage has: link_s after the last one is ready */
 } slc_stage_operation;
 
+/* A gather of a unit's values before a slot that reads them, in each micro-batch: of units under fsdp that are not
+ * held. Listed piece by piece, of each its forward and then its backward, in the order of the slots. Places in a task
+ * count without waits. */
+typedef struct {
+    uint32_t piece, unit;
+    bool backward;
+    double at_s;    /* the slot that reads it begins so long after the task's start, or as soon as it is there */
+    double ahead_s; /* it is asked for so long after the task's start, when the slot before begins. Below 0: when the
+                       task before begins its last slot */
+    double link_s;  /* on the egress */
+    uint32_t after; /* in a later step than the first: number of an operation of the same stage that must have ended in
+                       the step before; SLC_NO_OPERATION: none */
+} slc_stage_gather;
+
 typedef struct {
     const double *forward_s, *input_s, *weight_s; /* [pieces] */
     /* [pieces - 1] a message behind each piece, on the egress of its sender: an activation forward, its gradient back.
@@ -36,6 +50,11 @@ typedef struct {
     double rows_s;
     const slc_stage_operation *operations;
     uint32_t operation_count;
+    const slc_stage_gather *gathers;
+    uint32_t gather_count;
+    /* [pieces] seconds of the last slot of a forward, of a backward: the first gathers of the next task are asked for
+     * when it begins. NULL: when it ends. */
+    const double *forward_last_s, *backward_last_s;
 } slc_pipeline_times;
 
 typedef struct {
@@ -59,24 +78,27 @@ typedef enum {
     SLC_TRANSFER_BACKWARD,
     SLC_TRANSFER_ROWS,
     SLC_TRANSFER_ROW_GRADIENTS,
-    SLC_TRANSFER_OPERATION
+    SLC_TRANSFER_OPERATION,
+    SLC_TRANSFER_GATHER
 } slc_transfer_kind;
 
 /* One thing that an egress or a thread did. */
 typedef struct {
     slc_transfer_kind kind;
-    uint32_t from, to;           /* stages; the same for an operation */
-    uint32_t piece, micro_batch; /* of the task that reads the message; of an operation: its number, and its step */
-    double start_s, end_s;       /* on the egress or the thread */
+    uint32_t from, to; /* stages; the same for an operation */
+    /* Of the task that reads the message; of an operation: its number, and its step; of a gather: its number, and the
+     * micro-batch. */
+    uint32_t piece, micro_batch;
+    double start_s, end_s; /* on the egress or the thread */
 } slc_transfer;
 
 /* Seconds of a stage in the period of a step. compute_s, exposed_s and idle_s add up to that period. */
 typedef struct {
     double compute_s;    /* its tasks */
-    double exposed_s;    /* forwards that have begun wait for operations of their stage */
+    double exposed_s;    /* tasks that have begun wait for operations and gathers of their stage */
     double idle_s;       /* no task runs: the stage waits for a message, or for the others' step to end */
     double messages_s;   /* its egress sends to other stages */
-    double operations_s; /* its egress works for operations of the stage */
+    double operations_s; /* its egress works for operations and gathers of the stage */
 } slc_stage_forecast;
 
 typedef struct {

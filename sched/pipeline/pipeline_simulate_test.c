@@ -366,6 +366,94 @@ static void rows_go_to_the_first_stage_and_their_gradients_come_back(void **stat
     assert_true(step_of_two(update, 1, 0, 0.5, 4) == 0.5 + 6 + 0.5 + 2);
 }
 
+/* Two stages of one micro-batch a step, whose gathers are of half a second each at least. */
+static slc_pipeline_forecast simulate_gathers(const slc_stage_gather *gathers, uint32_t count,
+                                              const slc_stage_operation *operations, uint32_t operation_count,
+                                              uint32_t steps)
+{
+    static const double one[2] = {1, 1}, last[2] = {0.5, 1};
+    const slc_pipeline_shape shape = {2, 1, 1};
+    const slc_pipeline_times times = {.forward_s = one,
+                                      .input_s = one,
+                                      .weight_s = one,
+                                      .operations = operations,
+                                      .operation_count = operation_count,
+                                      .gathers = gathers,
+                                      .gather_count = count,
+                                      .forward_last_s = last,
+                                      .backward_last_s = last};
+    slc_pipeline_program program;
+    slc_pipeline_forecast forecast;
+    assert_int_equal(slc_pipeline_program_init(schedule_named("1f1b"), &shape, steps, &program), SLUICE_OK);
+    assert_int_equal(slc_pipeline_simulate(&program, &times, NULL, &forecast), SLUICE_OK);
+    slc_pipeline_program_fini(&program);
+    return forecast;
+}
+
+static double step_with_gathers(const slc_stage_gather *gathers, uint32_t count)
+{
+    slc_pipeline_forecast forecast = simulate_gathers(gathers, count, NULL, 0, 1);
+    const double step_s = forecast.step_s;
+    slc_pipeline_forecast_fini(&forecast);
+    return step_s;
+}
+
+static void gathers_come_a_slot_ahead_or_hold_the_task_up(void **state)
+{
+    (void)state;
+    const uint32_t none = SLC_NO_OPERATION;
+    /* Without gathers a step takes 1 + 1 + 2 + 2. The second slot of the first forward begins at 0.5: its gather runs
+     * beside the first slot, and is there in time if it takes no longer than that. */
+    slc_stage_gather second[] = {{.piece = 0, .at_s = 0.5, .ahead_s = 0, .link_s = 0.5, .after = none}};
+    assert_true(step_with_gathers(second, 1) == 6);
+    second[0].link_s = 0.75;
+    assert_true(step_with_gathers(second, 1) == 6.25);
+    /* The first slot's gather has nothing beside it at the begin; in the last stage it is asked for at once and comes
+     * while that stage waits for the first. */
+    const slc_stage_gather first[] = {{.piece = 0, .at_s = 0, .ahead_s = -1, .link_s = 0.75, .after = none}};
+    assert_true(step_with_gathers(first, 1) == 6.75);
+    const slc_stage_gather other[] = {{.piece = 1, .at_s = 0, .ahead_s = -1, .link_s = 0.75, .after = none}};
+    assert_true(step_with_gathers(other, 1) == 6);
+    /* A backward's first slot is asked for when the forward's last one begins, half a second before its end; the stage
+     * is idle for longer than that. In the last stage, whose forward is one slot of the whole second, 1.5 are 0.5 late.
+     */
+    slc_stage_gather back[] = {{.piece = 0, .backward = true, .at_s = 0, .ahead_s = -1, .link_s = 0.5, .after = none}};
+    assert_true(step_with_gathers(back, 1) == 6);
+    back[0].link_s = 0.75; /* then the activation waits for the egress */
+    assert_true(step_with_gathers(back, 1) == 6.25);
+    const slc_stage_gather turn[] = {
+        {.piece = 1, .backward = true, .at_s = 0, .ahead_s = -1, .link_s = 1.5, .after = none}};
+    assert_true(step_with_gathers(turn, 1) == 6.5);
+    /* Two gathers of one slot share the egress. */
+    const slc_stage_gather both[] = {{.piece = 0, .at_s = 0.5, .ahead_s = 0, .link_s = 0.5, .after = none},
+                                     {.piece = 0, .at_s = 0.5, .ahead_s = 0, .link_s = 0.5, .after = none}};
+    assert_true(step_with_gathers(both, 2) == 6.5);
+}
+
+/* A step gathers what has been updated at the end of the one before; and reductions become ready inside of a task that
+ * stops for gathers. */
+static void gathers_follow_updates(void **state)
+{
+    (void)state;
+    const slc_stage_operation update[] = {
+        {.stage = 0, .piece = 0, .thread_s = 2, .within_s = -1, .after = SLC_NO_OPERATION}};
+    const slc_stage_gather gather[] = {{.piece = 0, .at_s = 0, .ahead_s = -1, .link_s = 0.5, .after = 0}};
+    slc_pipeline_forecast f = simulate_gathers(gather, 1, update, 1, 4);
+    assert_true(f.step_s == 6 + 2 + 0.5);
+    assert_true(f.stages[0].exposed_s == 2.5);
+    slc_pipeline_forecast_fini(&f);
+    const slc_stage_operation early[] = {
+        {.stage = 0, .piece = 0, .before_end_s = 1.5, .link_s = 0.25, .within_s = -1, .after = SLC_NO_OPERATION}};
+    const slc_stage_gather stop[] = {
+        {.piece = 0, .backward = true, .at_s = 1, .ahead_s = 0, .link_s = 1.5, .after = SLC_NO_OPERATION}};
+    f = simulate_gathers(stop, 1, early, 1, 1);
+    assert_true(f.step_s == 6.5);
+    for (uint32_t t = 0; t < f.transfer_count; t++)
+        if (f.transfers[t].kind == SLC_TRANSFER_OPERATION)
+            assert_true(f.transfers[t].start_s == 5.5); /* ready at 4.5, when the gather has the egress */
+    slc_pipeline_forecast_fini(&f);
+}
+
 static void schedules_are_found_by_name(void **state)
 {
     (void)state;
@@ -388,6 +476,8 @@ int main(void)
         cmocka_unit_test(operations_hide_in_idle_time_or_hold_the_next_step_up),
         cmocka_unit_test(a_forward_that_waits_keeps_its_delay),
         cmocka_unit_test(an_agreement_waits_for_all_stages),
+        cmocka_unit_test(gathers_come_a_slot_ahead_or_hold_the_task_up),
+        cmocka_unit_test(gathers_follow_updates),
         cmocka_unit_test(rows_go_to_the_first_stage_and_their_gradients_come_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

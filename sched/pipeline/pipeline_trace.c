@@ -112,6 +112,12 @@ static void trace_transfers(tracing *t)
         const slc_transfer *transfer = &f->transfers[n];
         char name[LABEL];
         if (!is_within(t, transfer->start_s)) continue;
+        if (transfer->kind == SLC_TRANSFER_GATHER) {
+            const slc_stage_gather *gather = &t->plan->costs.times.gathers[transfer->piece];
+            snprintf(name, sizeof name, "gather %.100s", t->job->units[gather->unit].name);
+            add_span(t, transfer->from, SENDS, name, transfer->start_s, transfer->end_s);
+            continue;
+        }
         if (transfer->kind != SLC_TRANSFER_OPERATION) {
             snprintf(name, sizeof name, "%s %u", names[transfer->kind],
                      transfer->micro_batch % t->plan->program.shape.micro_batches);

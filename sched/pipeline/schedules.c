@@ -110,6 +110,11 @@ const char *slc_pipeline_schedule_names(void)
     return "gpipe, 1f1b, interleaved, zero_bubble, pipedream, 2bw";
 }
 
+bool slc_pipeline_turns_at_once(const slc_pipeline_schedule *schedule, const slc_pipeline_shape *shape)
+{
+    return shape->chunks == 1 && (schedule->order != order_gpipe || shape->micro_batches == 1);
+}
+
 static sluice_status check_interleaved(const slc_pipeline_shape *shape)
 {
     const uint32_t p = shape->stages, m = shape->micro_batches;

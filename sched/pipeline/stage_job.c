@@ -78,6 +78,7 @@ static bool copy_layers(build *b)
     stage->layer = calloc(layers, sizeof *stage->layer);
     stage->recompute = calloc(layers, sizeof *stage->recompute);
     stage->times = *times;
+    stage->times.weight_s = NULL;
     stage->times.slot_s = calloc(2 * layers, sizeof *stage->times.slot_s);
     stage->times.recompute_s = calloc(layers, sizeof *stage->times.recompute_s);
     if (!can || !job->layers || !stage->layer || !stage->recompute || !stage->times.slot_s || !stage->times.recompute_s)
@@ -105,6 +106,20 @@ static void add_slot(build *b, uint32_t micro_batch, uint32_t slot, uint32_t tas
     slc_stage_job *stage = b->stage;
     b->moment[(size_t)micro_batch * 2 * b->layers + slot] = stage->slot_count;
     stage->slots[stage->slot_count++] = (slc_stage_slot){micro_batch, slot, task};
+}
+
+static bool is_same_micro_batch(const slc_stage_job *stage, uint32_t task, uint32_t other)
+{
+    return other < stage->task_count && stage->tasks[task].piece == stage->tasks[other].piece &&
+           stage->tasks[task].micro_batch == stage->tasks[other].micro_batch;
+}
+
+/* Does each forward lead to the backward of its micro-batch without another task between them? */
+static bool turns_back_at_once(const slc_stage_job *stage)
+{
+    for (uint32_t t = 0; t < stage->task_count; t++)
+        if (stage->tasks[t].kind == SLC_TASK_FORWARD && !is_same_micro_batch(stage, t, t + 1)) return false;
+    return true;
 }
 
 static bool list_slots(build *b)
@@ -135,6 +150,7 @@ static bool list_slots(build *b)
         }
     }
     stage->first_slot[program->task_count] = stage->slot_count;
+    stage->job.turns_back_later = !turns_back_at_once(stage);
     return true;
 }
 
@@ -198,11 +214,36 @@ static void add_life(build *b, slc_activation_life life, uint32_t receive, uint3
     }
 }
 
+/* Finds who of the layers [first, end) reads an activation that has come from a layer before them: the last forward,
+ * and the last backward, which is that of the first layer. SLC_NONE: none does. */
+static void readers_within(const slc_activation_readers *readers, uint32_t first, uint32_t end, uint32_t *forward,
+                           uint32_t *backward)
+{
+    *forward = *backward = SLC_NONE;
+    for (uint32_t n = readers->count; n-- > 0;) {
+        const slc_reader *reader = &readers->at[n];
+        if (reader->layer < first || reader->layer >= end) continue;
+        if (reader->forward && *forward == SLC_NONE) *forward = reader->layer;
+        if (reader->backward) *backward = reader->layer;
+    }
+}
+
+/* Says what a piece keeps of an activation that has arrived, if the profile knows who reads it. One that only passes
+ * through is sent on where it arrives. */
+static void keep_for_readers(build *b, const slc_activation_readers *readers, uint32_t first, uint32_t end,
+                             slc_activation_life *own)
+{
+    uint32_t forward, backward;
+    readers_within(readers, first, end, &forward, &backward);
+    own->last_forward_slot = forward_slot(b, forward == SLC_NONE ? first : forward);
+    own->last_slot = backward == SLC_NONE ? own->last_forward_slot : backward_slot(b, backward);
+}
+
 /* Adds the part of an activation's life that lies in a piece, if a forward makes the activation. */
 static void add_forward_life(build *b, const slc_activation_life *life, uint32_t first, uint32_t end,
                              const piece_channels *channels)
 {
-    const uint32_t made = life->first_slot, read = slc_last_forward_reader(b->whole, life);
+    const uint32_t made = life->first_slot, read = slc_last_reader_of(b->whole, life);
     const bool arrives = made < first && read >= first;
     if (!arrives && (made < first || made >= end)) return;
     const uint32_t last_read = read < end ? read : end - 1;
@@ -217,6 +258,8 @@ static void add_forward_life(build *b, const slc_activation_life *life, uint32_t
         own.last_slot = own.last_forward_slot;
     else
         own.last_slot = backward_slot(b, last_layer > first ? last_layer : first);
+    const slc_activation_readers *readers = slc_readers_of(b->whole, life);
+    if (arrives && readers) keep_for_readers(b, readers, first, end, &own);
     own.recomputable = life->recomputable && !arrives && read < end;
     add_life(b, own, arrives ? channels->forward_in : 0, read >= end ? channels->forward_out : 0);
 }
@@ -378,6 +421,7 @@ static bool copy_unit(build *b, const slc_unit *unit)
     job->unit_count++;
     own->use_count = unit->use_count + extra;
     if (extra) own->uses[0] = (slc_use){.layer = 0};
+    own->adds_first = extra;
     for (uint32_t i = 0; i < unit->use_count; i++)
         own->uses[extra + i] = (slc_use){b->local[unit->uses[i].layer], unit->uses[i].backward_value};
     return true;
@@ -399,7 +443,8 @@ static bool copy_units(build *b)
         }
         if (!copy_unit(b, unit)) return false;
         const uint32_t own = stage->job.unit_count - 1;
-        stage->strategies[own] = slc_unit_strategy(&stage->job, &stage->job.units[own], b->cut->strategy);
+        stage->strategies[own] = slc_cut_strategy(b->cut, u);
+        stage->job.units[own].held = slc_cut_holds(b->cut, u);
         if (unit->role == SLC_UNIT_SPLIT) add_table(b, unit, own);
     }
     return true;
@@ -442,6 +487,7 @@ sluice_status slc_stage_job_init(const slc_cut_job *cut, const slc_pipeline_prog
     slc_job *job = &out->job;
     job->units = NULL;
     job->activations = NULL;
+    job->readers = NULL;
     job->workspaces = NULL;
     job->layers = NULL;
     job->can_recompute = NULL;
@@ -503,12 +549,6 @@ static void append_messages(writing *w, uint32_t task, bool receives)
         for (uint32_t k = stage->first_slot[task]; k < stage->first_slot[task + 1]; k++)
             if (stage->slots[k].slot == channel->slot) append_message(w, c, stage->slots[k].micro_batch);
     }
-}
-
-static bool is_same_micro_batch(const slc_stage_job *stage, uint32_t task, uint32_t other)
-{
-    return other < stage->task_count && stage->tasks[task].piece == stage->tasks[other].piece &&
-           stage->tasks[task].micro_batch == stage->tasks[other].micro_batch;
 }
 
 /* A message stands after the task that follows the one which made it, so that it can be on its way meanwhile; but the
@@ -575,14 +615,43 @@ static void append_tables(writing *w)
             if (job->units[u].trainable && is_table(job, u)) append_unit(w, u, job->micro_batches - 1, updates);
 }
 
-static void append_slot(writing *w, const slc_stage_slot *slot)
+/* Appends the gathers of windows that begin in the slot after number `k` of the step, or in its first one where `k` is
+ * SLC_NONE. Before that slot (`after` false) they are those that may run while it computes; after it, those of units
+ * whose same window it is in itself, in another micro-batch. */
+static void append_gathers(writing *w, uint32_t k, bool after)
 {
     const slc_stage_job *stage = w->stage;
+    const uint32_t next = k == SLC_NONE ? 0 : k + 1;
+    uint32_t count;
+    if (next == stage->slot_count) return;
+    const slc_stage_slot *slot = &stage->slots[next];
+    const uint32_t *users = slc_order_users(w->order, &stage->job, slc_slot_layer(&stage->job, slot->slot), &count);
+    for (uint32_t n = 0; n < count; n++) {
+        const slc_unit *unit = &stage->job.units[users[n]];
+        slc_window window;
+        if (!slc_gathers_windows(stage->strategies[users[n]]) ||
+            slc_gathered_in(unit, slot->micro_batch) != slot->micro_batch)
+            continue;
+        for (uint32_t i = 0; slc_unit_window(&stage->job, unit, true, i, &window); i++) {
+            const bool in_use =
+                k != SLC_NONE && stage->slots[k].slot >= window.first_slot && stage->slots[k].slot <= window.last_slot;
+            if (window.first_slot == slot->slot && after == in_use)
+                slc_order_gather_window(w->order, &stage->job, slot->micro_batch, users[n], i);
+        }
+    }
+}
+
+static void append_slot(writing *w, uint32_t k)
+{
+    const slc_stage_job *stage = w->stage;
+    const slc_stage_slot *slot = &stage->slots[k];
+    append_gathers(w, k, false);
     slc_order_append(w->order, (slc_item){.kind = SLC_ITEM_SLOT,
                                           .micro_batch = slot->micro_batch,
                                           .slot = slot->slot,
                                           .unit = SLC_NONE,
                                           .index = slot->task});
+    append_gathers(w, k, true);
     if (!slc_slot_is_forward(&stage->job, slot->slot)) append_operations(w, slot);
 }
 
@@ -593,9 +662,10 @@ sluice_status slc_stage_order(const slc_stage_job *stage, slc_order *order)
     *order = (slc_order){0};
     append_rows(&w, false);
     append_rows(&w, true);
+    append_gathers(&w, SLC_NONE, false);
     for (uint32_t t = 0; t < stage->task_count; t++) {
         append_receives(&w, t, stage->ahead);
-        for (uint32_t k = stage->first_slot[t]; k < stage->first_slot[t + 1]; k++) append_slot(&w, &stage->slots[k]);
+        for (uint32_t k = stage->first_slot[t]; k < stage->first_slot[t + 1]; k++) append_slot(&w, k);
         append_sends(&w, t);
     }
     append_tables(&w);

@@ -2,10 +2,10 @@
  * place for each micro-batch that it holds at once. So the strategy table, the lifetimes and the packer say what a
  * stage needs as they do for a job without a pipeline.
  *
- * A stage keeps an activation that it has received, and whose life ends in a backward of another stage, until its own
- * backward of that piece ends: who reads it there is not known. A receive stands slc_pipeline_ahead tasks before the
- * one that reads it in the stage's order, and a send after the task that follows the one which made it, so memory for
- * messages is in the packed figure too.
+ * A stage keeps an activation that it has received until its last reader there, if the profile knows the readers. Else
+ * it keeps one whose life ends in a backward of another stage until its own backward of that piece ends. A receive
+ * stands slc_pipeline_ahead tasks before the one that reads it in the stage's order, and a send after the task that
+ * follows the one which made it, so memory for messages is in the packed figure too.
  *
  * Channel 2k carries what goes forward over the cut behind piece k, channel 2k + 1 what comes back. Behind the last cut
  * are those of a table whose rows are looked up elsewhere: rows, and their gradients. */

@@ -179,10 +179,15 @@ static void draw_cuts(uint64_t *seed, uint32_t layers, uint32_t pieces, uint32_t
     }
 }
 
-static const slc_activation_turn *turn_of(const slc_stage_job *job, const slc_plan *plan, const slc_claim *claim)
+/* Must the validator miss the end of this claim: an activation that several micro-batches or messages need, or gathered
+ * values? */
+static bool is_missed(const slc_stage_job *job, const slc_plan *plan, const slc_claim *claim)
 {
     const slc_buffer *buffer = &plan->buffers[claim->buffer];
-    return buffer->kind == SLC_BUFFER_ACTIVATION ? &job->turns[buffer->index] : NULL;
+    if (buffer->kind == SLC_BUFFER_GATHERED) return true;
+    if (buffer->kind != SLC_BUFFER_ACTIVATION) return false;
+    const slc_activation_turn *turn = &job->turns[buffer->index];
+    return turn->turns > 1 || turn->receive || turn->send;
 }
 
 static void expect_invalid(const slc_stage_job *job, const slc_plan *plan)
@@ -225,8 +230,7 @@ static void expect_damage_is_found(const slc_stage_job *job, slc_plan *plan)
     }
     for (uint32_t c = 0, cut = 0; c < step->claim_count && cut < 8; c++) {
         slc_claim *claim = &step->claims[c];
-        const slc_activation_turn *turn = turn_of(job, plan, claim);
-        if (!turn || claim->from == claim->to || !(turn->turns > 1 || turn->receive || turn->send)) continue;
+        if (claim->from == claim->to || !is_missed(job, plan, claim)) continue;
         cut++;
         const uint32_t to = claim->to;
         claim->to = claim->from;
@@ -234,6 +238,24 @@ static void expect_damage_is_found(const slc_stage_job *job, slc_plan *plan)
         claim->to = to;
     }
     assert_int_equal(slc_plan_validate(&job->job, plan), SLUICE_OK);
+}
+
+/* A gather may not be of another micro-batch, nor wait for less than the update before it. */
+static void expect_damaged_gathers_are_found(const slc_stage_job *job, slc_plan *plan)
+{
+    slc_program *step = &plan->train;
+    for (uint32_t i = 0, damaged = 0; i < step->item_count && damaged < 3; i++) {
+        slc_item *item = &step->items[i];
+        if (item->kind != SLC_ITEM_GATHER_WINDOW) continue;
+        damaged++;
+        const slc_item kept = *item;
+        item->micro_batch += item->micro_batch ? -1u : 1;
+        expect_invalid(job, plan);
+        *item = kept;
+        item->index++;
+        expect_invalid(job, plan);
+        *item = kept;
+    }
 }
 
 /* An item that waits for a message may not forget it. */
@@ -277,10 +299,23 @@ static void forget_stages(all_stages *all, uint32_t stages)
     }
 }
 
+/* The simulator must be told of as many gathers as the plans have: those of each micro-batch, and one of each unit that
+ * is held. */
+static void expect_gathers(const slc_cut_job *cut, uint32_t gathers)
+{
+    slc_pipeline_costs costs;
+    uint32_t held = 0;
+    assert_int_equal(slc_pipeline_costs_init(cut, &costs), SLUICE_OK);
+    for (uint32_t u = 0; u < cut->profile->job.unit_count; u++)
+        held += !slc_looks_up(&cut->profile->job.units[u]) && slc_cut_holds(cut, u);
+    assert_int_equal(gathers, costs.times.gather_count * cut->shape.micro_batches + held);
+    slc_pipeline_costs_fini(&costs);
+}
+
 static void expect_stages(const slc_cut_job *cut)
 {
     uint64_t elements = 0, expected = 0;
-    uint32_t layers = 0, stages = cut->shape.stages;
+    uint32_t gathers = 0, layers = 0, stages = cut->shape.stages;
     slc_pipeline_program program;
     all_stages all;
     assert_int_equal(slc_pipeline_program_init(cut->schedule, &cut->shape, 1, &program), SLUICE_OK);
@@ -299,7 +334,11 @@ static void expect_stages(const slc_cut_job *cut)
         assert_true(bytes >= resident + job->job.scratch_bytes + cut->profile->job.reserved_bytes);
         expect_damage_is_found(job, all.owned[s]);
         expect_forgotten_waits_are_found(job, all.owned[s]);
+        expect_damaged_gathers_are_found(job, all.owned[s]);
+        for (uint32_t i = 0; i < all.plans[s]->train.item_count; i++)
+            gathers += all.plans[s]->train.items[i].kind == SLC_ITEM_GATHER_WINDOW;
     }
+    expect_gathers(cut, gathers);
     if (slc_stages_validate(all.jobs, all.plans, stages)) fail_msg("%s: %s", cut->schedule->name, sluice_last_error());
     slc_stage_channel *channel = &all.made[stages - 1].channels[0];
     channel->bytes++;
@@ -351,15 +390,54 @@ static void stages_of_drawn_jobs_have_everything_once(void **state)
         shape.micro_batches = shape.stages * (1 + (uint32_t)draw(&seed, 3));
         slc_profile *profile = draw_profile(round, 1 + (uint32_t)draw(&seed, 3), shape.micro_batches, round % 2);
         draw_cuts(&seed, profile->job.layer_count, slc_pipeline_pieces(&shape), first_layer);
+        slc_strategy strategies[64];
+        bool held[64];
+        assert_int_equal(slc_profile_set_compressed(profile, draw(&seed, 2)), SLUICE_OK);
+        for (uint32_t u = 0; u < profile->job.unit_count; u++) {
+            strategies[u] = (slc_strategy)draw(&seed, schedule->flushes ? SLC_STRATEGIES : SLC_FSDP);
+            held[u] = draw(&seed, 2);
+        }
         const slc_cut_job cut = {.profile = profile,
                                  .schedule = schedule,
                                  .shape = shape,
                                  .first_layer = first_layer,
                                  .strategy = (slc_strategy)draw(&seed, 3),
+                                 .strategies = draw(&seed, 4) ? strategies : NULL,
+                                 .held = held,
                                  .recompute = !schedule->splits && draw(&seed, 2)};
         expect_stages(&cut);
         slc_profile_destroy(profile);
     }
+}
+
+/* A stage that has received an activation keeps it for its readers alone, if the profile knows them; if it
+ * does not, until its own backward. In units of 64 bytes: 100 of layer 0's are read by the backward of layer 0 last. */
+static void readers_decide_how_long_a_stage_keeps_what_it_receives(void **state)
+{
+    (void)state;
+    static const uint32_t first_layer[2] = {0, 1};
+    static const slc_reader forward[] = {{1, true, false}}, backward[] = {{1, true, true}};
+    uint64_t bytes[3], resident;
+    for (int k = 0; k < 3; k++) {
+        slc_profile *profile = profile_by_hand(3);
+        slc_activation_readers readers[4] = {{0}};
+        const slc_activation_readers *const kept = profile->job.readers;
+        profile->job.activations[2].last_slot = 3;
+        if (k) readers[2] = (slc_activation_readers){k == 1 ? forward : backward, 1};
+        profile->job.readers = readers;
+        const slc_cut_job cut = {.profile = profile,
+                                 .schedule = slc_pipeline_schedule_find("gpipe"),
+                                 .shape = {2, 1, 3},
+                                 .first_layer = first_layer};
+        bytes[k] = bytes_and_resident(&cut, 1, &resident) - resident;
+        profile->job.readers = kept;
+        slc_profile_destroy(profile);
+    }
+    /* At the second backward of gpipe two gradients are there, and two micro-batches keep 10 each, and 100 that came.
+     */
+    assert_int_equal(bytes[0], bytes[2]);
+    assert_int_equal(bytes[0] / 64, 20 + 200 + 2000);
+    assert_int_equal(bytes[1] / 64, 20 + 2000);
 }
 
 /* 1f1b holds as much however many micro-batches there are, once messages go both ways at a time; gpipe holds them all.
@@ -425,6 +503,7 @@ int main(void)
         cmocka_unit_test(one_stage_needs_what_the_job_needs),
         cmocka_unit_test(stages_of_drawn_jobs_have_everything_once),
         cmocka_unit_test(stages_of_different_schedules_are_refused),
+        cmocka_unit_test(readers_decide_how_long_a_stage_keeps_what_it_receives),
         cmocka_unit_test(only_gpipe_grows_with_micro_batches),
         cmocka_unit_test(older_values_are_part_of_the_bytes),
     };

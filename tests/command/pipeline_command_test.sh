@@ -78,7 +78,7 @@ schedules() {
     less 'a step of 2bw' "$(number_of step_s "$work/2bw.json")" "$(number_of step_s "$work/1f1b.json")"
     less 'the memory of 1f1b' "$(number_of planned_bytes "$work/1f1b.json")" "$(number_of planned_bytes "$work/gpipe.json")"
     check 'interleaved has two chunks' 7 "$(grep -c '"behind"' "$work/interleaved.json")"
-    check 'zero_bubble says what it assumes' yes "$(grep -q '^note .*half of each backward' "$work/zero_bubble.txt" && echo yes)"
+    check 'zero_bubble says what it assumes' yes "$(grep -q '^note .*half of a backward' "$work/zero_bubble.txt" && echo yes)"
     for name in pipedream 2bw; do
         check "$name says that its values are older" yes "$(grep -q '^note .*older values' "$work/$name.txt" && echo yes)"
         check "$name counts them" yes "$(grep -q '^memory .*older values' "$work/$name.txt" && echo yes)"
@@ -96,6 +96,37 @@ budgets() {
     check 'the budget that a refusal names works' 0 $code
     tool plan "${profile[@]}" --pipeline 4 --budget 100%
     check 'a share of the least that dp works in without a pipeline' 0 $code
+}
+
+# A plan of stages is a file, from which sim and trace say the same; units have strategies of their own.
+files() {
+    local least
+    tool plan "${profile[@]}" --pipeline 2 --json "$work/two.json" -o "$work/stages.json"
+    check 'plan --pipeline -o' 0 $code
+    check 'its version is 2' 2 "$(number_of version "$work/stages.json")"
+    says 'it compares itself with data parallelism' 'a step on 4 ranks without a pipeline, 4 micro-batches each'
+    tool sim --profile "$work/profile.json" --plan "$work/stages.json" --json "$work/sim.json"
+    check 'sim reads it' 0 $code
+    check 'and says the same step' "$(number_of step_s "$work/two.json")" "$(number_of step_s "$work/sim.json")"
+    tool trace --profile "$work/profile.json" --plan "$work/stages.json" -o "$work/trace.json"
+    check 'trace reads it' 0 $code
+    check 'and has both stages' 2 "$(grep -o '"process_name"' "$work/trace.json" | wc -l)"
+    refuses "is for 4 ranks" sim --profile "$work/profile.json" --world 8 --plan "$work/stages.json"
+    refuses "a plan of a pipeline's stages" check --profile "$work/profile.json" --plan "$work/stages.json"
+    sed 's/"replicas": 2/"replicas": 1/' "$work/stages.json" >"$work/broken.json"
+    refuses 'broken.json' sim --profile "$work/profile.json" --plan "$work/broken.json"
+
+    refuses 'the smallest that was found is' plan "${profile[@]}" --pipeline 2 --budget 1MiB
+    least=$(sed -n 's/.*the smallest that was found is \([0-9]*\) .*/\1/p' "$work/err")
+    tool plan "${profile[@]}" --pipeline 2 --budget "$least"
+    check 'the smallest budget of two replicas works' 0 $code
+    says 'with gathers in each micro-batch' 'fsdp gathered in each micro-batch'
+    says 'which it counts' 'a micro-batch, '
+    tool plan "${profile[@]}" --pipeline 2 --strategy fsdp
+    says 'fsdp is held where it fits' 'fsdp gathered once a step'
+    tool plan "${profile[@]}" --pipeline 2 --lossy onebit --json "$work/onebit.json"
+    check 'stages may exchange compressed momentum' 0 $code
+    less 'a step with onebit' "$(number_of step_s "$work/onebit.json")" "$(number_of step_s "$work/two.json")"
 }
 
 pictures() {
@@ -126,13 +157,13 @@ refusals() {
     refuses '"h.3" does not come after "h.6"; from "h.7" on every layer does' \
         plan "${profile[@]}" --pipeline 4 --pipeline-cuts h.6,h.3,head
     refuses '--tied split' plan --profile "$work/joint.json" --pipeline 2
-    refuses 'stages have dp, oss or sdp' plan "${profile[@]}" --pipeline 2 --strategy fsdp
-    refuses 'give auto, dp, oss or sdp' plan "${profile[@]}" --pipeline 2 --strategy mixed
+    refuses '2bw keeps older values whole' plan "${profile[@]}" --pipeline 2 --pipeline-schedule 2bw --strategy fsdp
+    refuses 'give auto, dp, oss, sdp, fsdp or onebit' plan "${profile[@]}" --pipeline 2 --strategy mixed
     refuses 'give off, or from 2' plan "${profile[@]}" --pipeline 1
     refuses 'give off, or from 2' plan "${profile[@]}" --pipeline many
     refuses '--micro-batches goes with --pipeline P' plan "${profile[@]}" --micro-batches 4
     refuses '--pipeline-cuts goes with --pipeline P' sim "${profile[@]}" --pipeline-cuts h.3
-    refuses 'leave --output out' plan "${profile[@]}" --pipeline 2 -o "$work/stages.json"
+    refuses 'leave --picture out' plan "${profile[@]}" --pipeline 2 --picture "$work/stages.svg"
     tool plan "${profile[@]}" --pipeline 4 --micro-batches 1
     check 'fewer micro-batches than stages' 0 $code
     says 'are warned about' '1 micro-batch for 4 stages: 75 % of the time of equal stages is idle'
@@ -145,6 +176,7 @@ make
 tables
 schedules
 budgets
+files
 pictures
 refusals
 [ $failed = 0 ] && echo "sluice plan, sim, trace with --pipeline: all as promised"

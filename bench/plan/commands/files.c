@@ -66,7 +66,8 @@ static bool is_compressed(const char *plan_path)
     if (slc_json_file_read(plan_path, &text, &length)) return false;
     json_t *root = json_loadb(text, length, 0, NULL);
     free(text);
-    bool compressed = json_object_get(json_object_get(root, "job"), "compressed");
+    const json_t *stage = json_array_get(json_object_get(root, "stages"), 0);
+    bool compressed = json_object_get(json_object_get(stage ? stage : root, "job"), "compressed");
     json_decref(root);
     return compressed;
 }
@@ -108,10 +109,30 @@ sluice_status slc_plan_files_simulate(slc_plan_files *files, const slc_simulatio
     return slc_error_context(status, "plan %s", files->plan_path);
 }
 
+bool slc_plan_files_has_stages(const slc_plan_files *files)
+{
+    slc_staged_shape shape;
+    return files->pipeline.stages || (files->plan_path && slc_staged_plan_shape(files->plan_path, &shape));
+}
+
+/* Reads a plan of stages, which says how many ranks it is for. */
+static sluice_status read_stages(slc_plan_files *files, slc_pipelined *made)
+{
+    slc_staged_shape shape;
+    slc_staged_plan_shape(files->plan_path, &shape);
+    const uint64_t ranks = (uint64_t)shape.stages * shape.replicas;
+    if (files->world && files->world != ranks)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--world %u: plan %s is for %llu ranks", files->world, files->plan_path,
+                         (unsigned long long)ranks);
+    sluice_status status = slc_profile_set_compressed(files->profile, wants_compressed(files));
+    return status ? status : slc_pipelined_read(files->profile, files->plan_path, &shape, made);
+}
+
 sluice_status slc_plan_files_pipeline(slc_plan_files *files, slc_pipelined *made)
 {
     *made = (slc_pipelined){0};
     sluice_status status = slc_profile_read(files->profile_path, &files->profile);
+    if (!status && !files->pipeline.stages) return read_stages(files, made);
     if (!status && files->world) status = slc_profile_set_world(files->profile, files->world);
     return status ? status : slc_pipelined_make(&files->pipeline, files->profile, NULL, NULL, NULL, made);
 }

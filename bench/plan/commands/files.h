@@ -19,6 +19,9 @@ typedef struct {
     slc_item_times *items;
 } slc_plan_files;
 
+/* Are stages asked for: by --pipeline, or by a plan that has them? */
+bool slc_plan_files_has_stages(const slc_plan_files *files);
+
 extern const slc_command_line slc_plan_files_line, slc_plan_or_pipeline_line;
 
 /* Reads both files; slc_plan_files_fini frees what was read. Errors: those of reading, with the file and the path
@@ -29,8 +32,9 @@ void slc_plan_files_fini(slc_plan_files *files);
 /* Reads both files and simulates the plan. Errors: those of slc_plan_files_read; MEMORY, FORMAT. */
 sluice_status slc_plan_files_simulate(slc_plan_files *files, const slc_simulation *options);
 
-/* Reads the profile and plans the pipeline that the options describe; the caller frees *made by slc_pipelined_fini
- * before the files. Errors: those of reading the profile and of slc_pipelined_make. */
+/* Reads the profile, and the plan of stages in the file, or plans the pipeline that the options describe; the caller
+ * frees *made by slc_pipelined_fini before the files. Errors: those of reading the profile and of slc_pipelined_make.
+ */
 sluice_status slc_plan_files_pipeline(slc_plan_files *files, slc_pipelined *made);
 
 /* Writes a timeline of `steps` simulated steps; the file is whole or absent. Errors: PATH, IO, MEMORY. */

@@ -82,16 +82,17 @@ static const slc_option option_rows[] = {
 };
 static_assert(sizeof option_rows / sizeof *option_rows <= MOST_OPTIONS, "each option has a place in `typed`");
 
-static const char doc[] = "Plans a training step: how each layer is sharded, and when each block is sent.\v"
-                          "Examples:\n"
-                          "  sluice plan --profile profile.json --budget 900MiB -o plan.json\n"
-                          "  sluice plan --profile gpt3.json --world 64 --budget 60GiB --effort 20\n"
-                          "  sluice plan --profile profile.json --budget 80% --lossy onebit\n"
-                          "  sluice plan --profile profile.json --budget 60% --force h.3=fsdp,h.4..h.6=sdp\n"
-                          "  sluice plan --profile profile.json --compare a.json b.json\n"
-                          "  sluice plan --profile profile.json --world 4 --pipeline 4 --micro-batches 8\n"
-                          "Then: sluice sim, sluice check, sluice trace.\n"
-                          "More: docs/what-a-plan-says.md";
+static const char doc[] =
+    "Plans a training step: how each layer is sharded, and when each block is sent.\v"
+    "Examples:\n"
+    "  sluice plan --profile profile.json --budget 900MiB -o plan.json\n"
+    "  sluice plan --profile gpt3.json --world 64 --budget 60GiB --effort 20\n"
+    "  sluice plan --profile profile.json --budget 80% --lossy onebit\n"
+    "  sluice plan --profile profile.json --budget 60% --force h.3=fsdp,h.4..h.6=sdp\n"
+    "  sluice plan --profile profile.json --compare a.json b.json\n"
+    "  sluice plan --profile profile.json --world 4 --pipeline 4 --micro-batches 8 -o stages.json\n"
+    "Then: sluice sim, sluice check, sluice trace.\n"
+    "More: docs/what-a-plan-says.md";
 
 static sluice_status take_second(void *options, char *file)
 {
@@ -121,16 +122,13 @@ static sluice_status check_compare(const plan_options *o)
     return SLUICE_OK;
 }
 
-/* Refuses the options that --pipeline has no use for: stages are planned on paper, without choices of layers and
- * without a file that could be run. */
+/* Refuses the options that --pipeline has no use for: stages are planned on paper, without choices of layers. */
 static sluice_status check_pipeline(const plan_options *o)
 {
-    static const char *const refused[] = {"force", "schedule", "effort", "time-limit", "picture", "output"};
+    static const char *const refused[] = {"force", "schedule", "effort", "time-limit", "picture"};
     for (size_t k = 0; k < sizeof refused / sizeof *refused; k++)
         if (slc_option_typed(option_rows, o->typed, refused[k]))
             return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline plans stages on paper; leave --%s out", refused[k]);
-    if (o->lossy && strcmp(o->lossy, "none") != 0)
-        return slc_error(SLUICE_ERR_ARGUMENT, "--lossy %s: stages are exact; leave it out with --pipeline", o->lossy);
     return SLUICE_OK;
 }
 
@@ -139,8 +137,7 @@ static sluice_status check(void *options)
     const plan_options *o = options;
     if (!o->profile) return slc_error(SLUICE_ERR_ARGUMENT, "--profile FILE is missing; sluice profile writes one");
     if (o->compare) return check_compare(o);
-    if (o->pipeline.stages) return check_pipeline(o);
-    sluice_status status = slc_pipeline_options_check(&o->pipeline);
+    sluice_status status = o->pipeline.stages ? check_pipeline(o) : slc_pipeline_options_check(&o->pipeline);
     if (status) return status;
     if (o->lossy && !strcmp(o->lossy, "none") && !strcmp(o->strategy, "onebit"))
         return slc_error(SLUICE_ERR_ARGUMENT, "--strategy onebit with --lossy none: onebit is lossy");
@@ -342,16 +339,19 @@ static sluice_status compare(const plan_options *o)
 static sluice_status plan_pipeline(const plan_options *o, slc_profile *profile)
 {
     slc_pipelined made;
-    FILE *out = slc_is_standard_output(o->json) ? stderr : stdout;
+    FILE *out = slc_is_standard_output(o->json) || slc_is_standard_output(o->output) ? stderr : stdout;
+    slc_outcome files = {0};
     const uint64_t start = slc_clock_ns();
     sluice_status status = slc_pipelined_make(&o->pipeline, profile, o->strategy, o->recompute, o->budget, &made);
     if (!status) {
         slc_pipelined_print(out, &made);
         fprintf(out, "planned    in %.2f s\n", slc_seconds(slc_clock_ns() - start));
     }
-    if (!status && o->json) status = slc_result_file_write_json(o->json, slc_pipelined_json(&made));
+    slc_outcome_add(&files, status);
+    if (!status && o->json) slc_outcome_add(&files, slc_result_file_write_json(o->json, slc_pipelined_json(&made)));
+    if (!status && o->output) slc_outcome_add(&files, slc_pipelined_write(&made, o->output));
     slc_pipelined_fini(&made);
-    return status;
+    return slc_outcome_status(&files);
 }
 
 static sluice_status make(plan_options *o)
@@ -359,7 +359,7 @@ static sluice_status make(plan_options *o)
     slc_profile *profile = NULL;
     sluice_status status = slc_profile_read(o->profile, &profile);
     if (!status && o->world) status = slc_profile_set_world(profile, o->world);
-    if (!o->lossy && !strcmp(o->strategy, "onebit") && !o->pipeline.stages) o->lossy = "onebit";
+    if (!o->lossy && !strcmp(o->strategy, "onebit")) o->lossy = "onebit";
     if (!status && o->lossy) status = slc_profile_set_compressed(profile, !strcmp(o->lossy, "onebit"));
     if (!status) status = o->pipeline.stages ? plan_pipeline(o, profile) : plan_and_print(o, profile);
     slc_profile_destroy(profile);

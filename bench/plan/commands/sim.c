@@ -137,8 +137,8 @@ static sluice_status simulate_plan(sim_options *o)
 static sluice_status check_sim(void *options)
 {
     const sim_options *o = options;
-    if (o->files.pipeline.stages && (o->simulation.spread > 0 || o->simulation.passes))
-        return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline is simulated exactly; leave --spread and --passes out");
+    if ((o->simulation.spread > 0 || o->simulation.passes) && slc_plan_files_has_stages(&o->files))
+        return slc_error(SLUICE_ERR_ARGUMENT, "stages are simulated exactly; leave --spread and --passes out");
     return SLUICE_OK;
 }
 
@@ -160,10 +160,11 @@ static int run_sim(int argc, char **argv)
             "  sluice sim --profile profile.json --plan plan.json --spread 0.1 --seed 3 --passes 50\n"
             "  sluice sim --profile profile.json --plan plan.json --trace step.json --json -\n"
             "  sluice sim --profile profile.json --pipeline 4 --micro-batches 8\n"
+            "  sluice sim --profile profile.json --plan stages.json\n"
             "More: docs/timelines.md",
     };
     slc_command_line_parse(&line, argc, argv, &o);
-    sluice_status status = o.files.pipeline.stages ? simulate_pipeline(&o) : simulate_plan(&o);
+    sluice_status status = slc_plan_files_has_stages(&o.files) ? simulate_pipeline(&o) : simulate_plan(&o);
     slc_plan_files_fini(&o.files);
     return status ? slc_fail("sluice sim") : 0;
 }

@@ -34,8 +34,8 @@ static const slc_option option_rows[] = {
 static sluice_status check(void *options)
 {
     const trace_options *o = options;
-    if (o->files.pipeline.stages && (!o->output || o->picture))
-        return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline has no picture but that of sluice sim; give -o FILE");
+    if ((!o->output || o->picture) && slc_plan_files_has_stages(&o->files))
+        return slc_error(SLUICE_ERR_ARGUMENT, "stages have no picture but that of sluice sim; give -o FILE");
     if (!o->output && !o->picture) return slc_error(SLUICE_ERR_ARGUMENT, "give -o FILE or --picture FILE");
     if (o->budget && !o->picture) return slc_error(SLUICE_ERR_ARGUMENT, "--budget goes with --picture");
     return SLUICE_OK;
@@ -120,7 +120,7 @@ static int run_trace(int argc, char **argv)
                "More: docs/timelines.md",
     };
     slc_command_line_parse(&line, argc, argv, &o);
-    sluice_status status = o.files.pipeline.stages ? trace_pipeline(&o) : trace_plan(&o);
+    sluice_status status = slc_plan_files_has_stages(&o.files) ? trace_pipeline(&o) : trace_plan(&o);
     slc_plan_files_fini(&o.files);
     return status ? slc_fail("sluice trace") : 0;
 }

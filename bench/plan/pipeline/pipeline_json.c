@@ -53,6 +53,39 @@ static json_t *channels_json(const slc_pipelined *made)
     return channels;
 }
 
+/* Makes the strategies by name of unit; a unit under fsdp that is gathered once a step is "fsdp held". */
+static json_t *strategies_json(const slc_pipelined *made)
+{
+    const slc_staged_plan *staged = made->plan.staged;
+    json_t *strategies = json_object();
+    for (uint32_t u = 0; u < staged->unit_count; u++)
+        if (!slc_looks_up(&made->profile->job.units[u]))
+            json_object_set_new(
+                strategies, made->profile->job.units[u].name,
+                json_sprintf("%s%s", slc_strategy_name(staged->strategies[u]), staged->held[u] ? " held" : ""));
+    return strategies;
+}
+
+static json_t *rival_json(const slc_pipelined *made)
+{
+    const slc_pipeline_rival *rival = &made->rival;
+    if (!rival->asked || !(rival->step_s > 0)) return json_null();
+    return json_pack("{s:f, s:I, s:i}", "step_s", rival->step_s, "planned_bytes", (json_int_t)rival->bytes,
+                     "micro_batches", (int)rival->micro_batches);
+}
+
+static json_t *unequal_json(const slc_pipelined *made)
+{
+    const slc_pipeline_plan *plan = &made->plan;
+    if (!plan->unequal_count) return json_null();
+    json_t *stages = json_array();
+    for (uint32_t s = 0; s < plan->unequal_count; s++)
+        json_array_append_new(stages, json_pack("{s:o, s:o, s:i}", "first", name_of(made, plan->unequal[s].first_layer),
+                                                "last", name_of(made, plan->unequal[s].end_layer - 1), "replicas",
+                                                (int)plan->unequal[s].replicas));
+    return json_pack("{s:f, s:o}", "step_s", plan->unequal_s, "stages", stages);
+}
+
 json_t *slc_pipelined_json(const slc_pipelined *made)
 {
     const slc_pipeline_shape *shape = &made->request.shape;
@@ -66,12 +99,14 @@ json_t *slc_pipelined_json(const slc_pipelined *made)
         json_pack("{s:f, s:f, s:f, s:f}", "slowest_stage_s", made->parts.slowest_s, "filling_s", made->parts.filling_s,
                   "messages_s", made->parts.messages_s, "operations_s", made->parts.operations_s);
     json_t *pipeline = json_pack(
-        "{s:I, s:i, s:s, s:i, s:i, s:o, s:s, s:b, s:I, s:f, s:f, s:f, s:o, s:I, s:o, s:o}", "stage_count",
-        (json_int_t)shape->stages, "replicas", (int)made->profile->job.world, "schedule", made->request.schedule->name,
-        "chunks", (int)shape->chunks, "micro_batches", (int)shape->micro_batches, "cuts", cuts, "strategy",
-        slc_strategy_name(plan->strategy), "recompute", plan->recompute, "budget_bytes",
+        "{s:I, s:i, s:s, s:i, s:i, s:o, s:o, s:b, s:I, s:f, s:f, s:f, s:o, s:I, s:o, s:o, s:I, s:o, s:o}",
+        "stage_count", (json_int_t)shape->stages, "replicas", (int)made->profile->job.world, "schedule",
+        made->request.schedule->name, "chunks", (int)shape->chunks, "micro_batches", (int)shape->micro_batches, "cuts",
+        cuts, "strategies", strategies_json(made), "recompute", plan->recompute, "budget_bytes",
         (json_int_t)made->request.budget_bytes, "step_s", plan->forecast.step_s + made->profile->times.outside_s,
         "idle_share", plan->forecast.idle_share, "bound_s", plan->bound_s, "parts", parts, "rows_bytes",
-        (json_int_t)(rows ? slc_cut_rows_bytes(rows) : 0), "channels", channels_json(made), "stages", stages);
+        (json_int_t)(rows ? slc_cut_rows_bytes(rows) : 0), "channels", channels_json(made), "stages", stages, "gathers",
+        (json_int_t)plan->costs.times.gather_count * shape->micro_batches, "without_pipeline", rival_json(made),
+        "unequal", unequal_json(made));
     return json_pack("{s:o}", "pipeline", pipeline);
 }

@@ -89,13 +89,32 @@ static void print_stages(FILE *out, const slc_pipelined *made)
         out);
 }
 
+/* Counts units by what they have: "units are sdp", or "units are fsdp (12), sdp (3)". */
+static void print_strategies(FILE *out, const slc_pipelined *made)
+{
+    const slc_staged_plan *staged = made->plan.staged;
+    uint32_t count[SLC_STRATEGIES][2] = {{0}}, kinds = 0, put = 0;
+    for (uint32_t u = 0; u < staged->unit_count; u++)
+        if (!slc_looks_up(&made->profile->job.units[u])) count[staged->strategies[u]][staged->held[u]]++;
+    for (int k = 0; k < SLC_STRATEGIES; k++) kinds += (count[k][0] > 0) + (count[k][1] > 0);
+    fputs("; units are ", out);
+    for (int k = 0; k < SLC_STRATEGIES; k++)
+        for (int held = 0; held < 2; held++) {
+            if (!count[k][held]) continue;
+            const char *gathers = k != SLC_FSDP ? "" : held ? " gathered once a step" : " gathered in each micro-batch";
+            fprintf(out, "%s%s%s", put++ ? ", " : "", slc_strategy_name((slc_strategy)k), gathers);
+            if (kinds > 1) fprintf(out, " (%u)", count[k][held]);
+        }
+}
+
 static void print_cuts(FILE *out, const slc_pipelined *made)
 {
     fputs("cuts       ", out);
     for (uint32_t p = 1; p < slc_pipeline_pieces(&made->request.shape); p++)
         fprintf(out, "%s%s", p > 1 ? "," : "", made->profile->job.layers[made->plan.first_layer[p]]);
-    fprintf(out, "%s; units are %s%s\n", made->request.first_layer ? " as given" : "",
-            slc_strategy_name(made->plan.strategy), made->plan.recompute ? ", layers that can recompute do" : "");
+    if (made->request.first_layer && made->request.first_layer != made->plan.first_layer) fputs(" as given", out);
+    print_strategies(out, made);
+    fprintf(out, "%s\n", made->plan.recompute ? ", layers that can recompute do" : "");
 }
 
 static void print_memory(FILE *out, const slc_pipelined *made)
@@ -109,6 +128,26 @@ static void print_memory(FILE *out, const slc_pipelined *made)
     if (made->plan.older_bytes[0])
         fprintf(out, "; %s of stage 0 are older values", slc_size_of(made->plan.older_bytes[0]).text);
     fputc('\n', out);
+}
+
+/* Says what units cost that are gathered in each micro-batch and direction. */
+static void print_gathers(FILE *out, const slc_pipelined *made)
+{
+    const slc_pipeline_times *times = &made->plan.costs.times;
+    const slc_job *job = &made->profile->job;
+    double bytes = 0, link_s = 0;
+    for (uint32_t g = 0; g < times->gather_count; g++) {
+        const slc_unit *unit = &job->units[times->gathers[g].unit];
+        bytes += (double)unit->elements * sluice_dtype_bytes(unit->dtype) * (job->world - 1) / job->world;
+        link_s += times->gathers[g].link_s;
+    }
+    char text[24];
+    if (times->gather_count)
+        fprintf(
+            out,
+            "gathers    %u a micro-batch, %u a step: %.2f MB a micro-batch and %s of a step on all ways out together\n",
+            times->gather_count, times->gather_count * job->micro_batches, bytes / 1e6,
+            slc_plan_seconds(link_s * job->micro_batches, text));
 }
 
 static void print_messages(FILE *out, const slc_pipelined *made)
@@ -125,6 +164,7 @@ static void print_messages(FILE *out, const slc_pipelined *made)
             (double)backward / 1e6, pieces - 1, pieces == 2 ? "" : "s");
     if (rows) fprintf(out, "; rows of the table: %.2f MB each way", (double)slc_cut_rows_bytes(rows) / 1e6);
     fputc('\n', out);
+    print_gathers(out, made);
 }
 
 /* Names the largest part of a step, and what would make it smaller. */
@@ -175,12 +215,47 @@ static void print_times(FILE *out, const slc_pipelined *made)
                 fmax(0, 100 * (plan->forecast.step_s / plan->bound_s - 1)));
 }
 
+/* Prints what the ranks would do without a pipeline. */
+static void print_rival(FILE *out, const slc_pipelined *made)
+{
+    const slc_pipeline_rival *rival = &made->rival;
+    const double step_s = made->plan.forecast.step_s + made->profile->times.outside_s;
+    char text[24];
+    if (!rival->asked) return;
+    if (!(rival->step_s > 0)) {
+        fprintf(out, "without    no plan for %u ranks without a pipeline fits the budget\n", made->ranks);
+        return;
+    }
+    fprintf(out, "without    %s a step on %u ranks without a pipeline, %u micro-batch%s each, in %s: ",
+            slc_plan_seconds(rival->step_s, text), made->ranks, rival->micro_batches,
+            rival->micro_batches == 1 ? "" : "es", slc_size_of(rival->bytes).text);
+    if (rival->step_s < step_s)
+        fprintf(out, "faster than this plan by a factor of %.2f\n", step_s / rival->step_s);
+    else
+        fprintf(out, "this plan is faster by a factor of %.2f\n", rival->step_s / step_s);
+}
+
+/* Prints stages whose replicas differ, which no plan has. */
+static void print_unequal(FILE *out, const slc_pipelined *made)
+{
+    const slc_pipeline_plan *plan = &made->plan;
+    char text[24];
+    if (!plan->unequal_count) return;
+    fprintf(out, "unequal    %s a step with replicas by PipeDream's programme, which cannot be run: ",
+            slc_plan_seconds(plan->unequal_s, text));
+    for (uint32_t s = 0; s < plan->unequal_count; s++)
+        fprintf(out, "%s%u x %.40s-%.40s", s ? ", " : "", plan->unequal[s].replicas,
+                made->profile->job.layers[plan->unequal[s].first_layer],
+                made->profile->job.layers[plan->unequal[s].end_layer - 1]);
+    fputc('\n', out);
+}
+
 static void print_notes(FILE *out, const slc_pipelined *made)
 {
     const slc_pipeline_shape *shape = &made->request.shape;
     const slc_pipeline_schedule *schedule = made->request.schedule;
-    if (schedule->splits)
-        fputs("note       the profile does not say what weight gradients take: half of each backward is assumed\n",
+    if (schedule->splits && !slc_knows_weight_times(made->profile))
+        fputs("note       the profile does not say what all weight gradients take: half of a backward is assumed\n",
               out);
     if (!schedule->flushes)
         fputs("note       steps compute with older values, so weights differ from those of the other schedules\n", out);
@@ -201,6 +276,8 @@ void slc_pipelined_print(FILE *out, const slc_pipelined *made)
     print_times(out, made);
     print_limit(out, made);
     print_messages(out, made);
+    print_rival(out, made);
+    print_unequal(out, made);
     print_notes(out, made);
 }
 

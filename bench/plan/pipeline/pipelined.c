@@ -4,25 +4,33 @@
 #include "bench/cli/output/result_file.h"
 #include "bench/plan/words/budget_text.h"
 #include "lib/base/status.h"
+#include "sched/planner.h"
+#include "sched/scheduler.h"
 #include "sched/pipeline/pipeline_trace.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+static uint8_t read_recompute(const char *recompute)
+{
+    return !recompute || !strcmp(recompute, "none") ? 0 : !strcmp(recompute, "all") ? 1 : 2;
+}
+
 static sluice_status read_choices(const char *strategy, const char *recompute, slc_pipeline_request *request)
 {
-    request->recompute = !recompute || !strcmp(recompute, "none") ? 0 : !strcmp(recompute, "all") ? 1 : 2;
+    request->recompute = read_recompute(recompute);
     if (!strategy || !strcmp(strategy, "auto")) return SLUICE_OK;
     if (slc_strategy_parse(strategy, &request->strategy)) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_ARGUMENT, "--strategy %s: with --pipeline give auto, dp, oss or sdp", strategy);
+    return slc_error(SLUICE_ERR_ARGUMENT, "--strategy %s: with --pipeline give auto, dp, oss, sdp, fsdp or onebit",
+                     strategy);
 }
 
 static sluice_status simulate(const slc_pipelined *made, bool messages, bool operations, double *step_s, double *most_s)
 {
     slc_pipeline_times times = made->plan.costs.times;
     slc_pipeline_forecast forecast;
-    if (!operations) times.operation_count = 0;
+    if (!operations) times.operation_count = times.gather_count = 0;
     if (!messages) {
         times.forward_message_s = times.backward_message_s = NULL;
         times.latency_s = times.rows_s = 0;
@@ -49,6 +57,42 @@ static sluice_status divide_step(slc_pipelined *made)
     return status;
 }
 
+/* ---- Without a pipeline ---- */
+
+/* Nominal seconds of planning for each layer: with fewer the planner has only its first plans, with ten times as many a
+ * step of gpt2-small differs by less than a thousandth. */
+static const double RIVAL_EFFORT_S = 0.004;
+
+/* Plans the profile while its world is still all ranks. If no plan fits there is none to tell of. */
+static sluice_status find_rival(const slc_pipeline_options *options, slc_profile *profile, uint64_t budget_bytes,
+                                uint8_t recompute, slc_pipeline_rival *rival)
+{
+    slc_job *job = &profile->job;
+    const uint32_t own = options->micro_batches ? options->micro_batches : job->micro_batches;
+    rival->asked = own % options->stages == 0 && job->world % options->stages == 0;
+    if (!rival->asked) return SLUICE_OK;
+    uint8_t *layers = calloc((size_t)job->layer_count + 1, sizeof *layers);
+    if (!layers) return slc_error(SLUICE_ERR_MEMORY, "%u layers", job->layer_count);
+    for (uint32_t l = 0; l < job->layer_count; l++) layers[l] = job->can_recompute[l] ? recompute : 0;
+    const slc_plan_request request = {.strategy = "auto",
+                                      .schedule = slc_schedule_default,
+                                      .recompute = layers,
+                                      .times = &profile->times,
+                                      .effort_s = RIVAL_EFFORT_S * job->layer_count,
+                                      .budget_bytes = budget_bytes};
+    slc_plan_answer answer = {0};
+    const uint32_t kept = job->micro_batches;
+    job->micro_batches = rival->micro_batches = own / options->stages;
+    sluice_status status = slc_plan_for_budget(job, &request, &answer);
+    job->micro_batches = kept;
+    free(layers);
+    if (status) return status == SLUICE_ERR_BUDGET ? SLUICE_OK : status;
+    rival->step_s = answer.forecast.step_s;
+    rival->bytes = answer.plan->arena_bytes + job->reserved_bytes;
+    slc_plan_destroy(answer.plan);
+    return SLUICE_OK;
+}
+
 sluice_status slc_pipelined_make(const slc_pipeline_options *options, slc_profile *profile, const char *strategy,
                                  const char *recompute, const char *budget, slc_pipelined *out)
 {
@@ -58,13 +102,33 @@ sluice_status slc_pipelined_make(const slc_pipeline_options *options, slc_profil
     out->first_layer = calloc(most_pieces + 1, sizeof *out->first_layer);
     if (!out->first_layer) return slc_error(SLUICE_ERR_MEMORY, "cuts of a pipeline");
     if (options->micro_batches) profile->job.micro_batches = options->micro_batches;
-    sluice_status status = slc_profile_set_compressed(profile, false);
-    if (!status) status = slc_plan_read_budget(&profile->job, budget, &budget_bytes);
+    sluice_status status = slc_plan_read_budget(&profile->job, budget, &budget_bytes);
+    if (!status) status = find_rival(options, profile, budget_bytes, read_recompute(recompute), &out->rival);
     if (!status) status = slc_pipeline_options_apply(options, profile, out->first_layer, &out->request);
     if (!status) status = read_choices(strategy, recompute, &out->request);
     out->request.budget_bytes = budget_bytes;
     if (!status) status = slc_pipeline_plan_make(&out->request, &out->plan);
     return status ? status : divide_step(out);
+}
+
+sluice_status slc_pipelined_read(slc_profile *profile, const char *path, const slc_staged_shape *shape,
+                                 slc_pipelined *out)
+{
+    *out = (slc_pipelined){.profile = profile, .ranks = shape->stages * shape->replicas};
+    if (shape->micro_batches) profile->job.micro_batches = shape->micro_batches;
+    sluice_status status = slc_profile_set_world(profile, shape->replicas);
+    if (!status) status = slc_pipeline_plan_read(profile, path, &out->request, &out->plan);
+    return status ? status : divide_step(out);
+}
+
+sluice_status slc_pipelined_write(const slc_pipelined *made, const char *path)
+{
+    char *text = NULL;
+    if (!slc_is_standard_output(path)) return slc_pipeline_plan_write(&made->request, &made->plan, path);
+    sluice_status status = slc_pipeline_plan_text(&made->request, &made->plan, &text);
+    if (!status) status = slc_result_file_write_text(path, text);
+    free(text);
+    return status;
 }
 
 void slc_pipelined_fini(slc_pipelined *made)

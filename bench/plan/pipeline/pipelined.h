@@ -15,8 +15,17 @@ typedef struct {
     double operations_s; /* and reductions, updates and gathers */
 } slc_pipeline_parts;
 
+/* A plan for all ranks without a pipeline, with as many micro-batches in sum. */
+typedef struct {
+    bool asked;     /* the micro-batches can be shared by all ranks */
+    double step_s;  /* 0: no plan fits */
+    uint64_t bytes; /* of a rank */
+    uint32_t micro_batches;
+} slc_pipeline_rival;
+
 typedef struct {
     slc_profile *profile; /* the caller's; its world is the replicas of a stage */
+    slc_pipeline_rival rival;
     uint32_t ranks;
     uint32_t *first_layer; /* of the request */
     slc_pipeline_request request;
@@ -29,6 +38,15 @@ typedef struct {
  * slc_pipelined_fini, after an error too. Errors: those of slc_pipeline_options_apply and slc_pipeline_plan_make. */
 sluice_status slc_pipelined_make(const slc_pipeline_options *options, slc_profile *profile, const char *strategy,
                                  const char *recompute, const char *budget, slc_pipelined *out);
+
+/* Reads a plan of stages, for which the profile's world and micro-batches are set. Errors: those of
+ * slc_pipeline_plan_read. */
+sluice_status slc_pipelined_read(slc_profile *profile, const char *path, const slc_staged_shape *shape,
+                                 slc_pipelined *out);
+
+/* Writes the plan as JSON; '-' is standard output. Errors: those of writing. */
+sluice_status slc_pipelined_write(const slc_pipelined *made, const char *path);
+
 void slc_pipelined_fini(slc_pipelined *made);
 
 /* Prints the table of stages, what a step is made of, and a picture of letters: a line for each stage. `width` is that

@@ -277,9 +277,9 @@ static sluice_status parse_version(const char *text, size_t length, json_t **doc
     static const int versions[] = {SLC_MANIFEST_VERSION, SLC_MANIFEST_VERSION_UNCOUNTED, SLC_MANIFEST_VERSION_UNSEALED};
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
         *version = versions[i];
-        if (!slc_json_parse(text, length, *version, document)) return SLUICE_OK;
+        if (!slc_json_parse(text, length, *version, *version, document)) return SLUICE_OK;
     }
-    return slc_json_parse(text, length, SLC_MANIFEST_VERSION, document);
+    return slc_json_parse(text, length, SLC_MANIFEST_VERSION, SLC_MANIFEST_VERSION, document);
 }
 
 /* Parses a manifest and checks its seal. One that says version 1, which had no seal, and yet has a checksum is a

@@ -206,20 +206,22 @@ static void one_line(char *text)
         if ((unsigned char)*text < ' ') *text = ' ';
 }
 
-static sluice_status check_version(const json_t *document, int version)
+static sluice_status check_version(const json_t *document, int oldest, int newest)
 {
+    char reads[40];
     slc_json_place top = {0}, place = {&top, "version", 0};
     const json_t *value = json_object_get(document, "version");
-    if (!json_is_object(document)) return slc_json_fault(&top, "must be an object: {\"version\": %d, ...}", version);
-    if (!value) return slc_json_fault(&place, "is missing; this program reads %d", version);
+    snprintf(reads, sizeof reads, oldest < newest ? "%d to %d" : "%d", oldest, newest);
+    if (!json_is_object(document)) return slc_json_fault(&top, "must be an object: {\"version\": %d, ...}", newest);
+    if (!value) return slc_json_fault(&place, "is missing; this program reads %s", reads);
     char shown[SLC_JSON_SHOWN_BYTES];
     slc_json_show(value, shown);
-    if (!json_is_integer(value) || json_integer_value(value) != version)
-        return slc_json_fault(&place, "version %s; this program reads %d", shown, version);
+    if (!json_is_integer(value) || json_integer_value(value) < oldest || json_integer_value(value) > newest)
+        return slc_json_fault(&place, "version %s; this program reads %s", shown, reads);
     return SLUICE_OK;
 }
 
-sluice_status slc_json_parse(const char *text, size_t length, int version, json_t **out)
+sluice_status slc_json_parse(const char *text, size_t length, int oldest, int newest, json_t **out)
 {
     json_error_t error;
     json_t *document = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
@@ -227,7 +229,7 @@ sluice_status slc_json_parse(const char *text, size_t length, int version, json_
         one_line(error.text);
         return slc_error(SLUICE_ERR_FORMAT, "line %d, column %d: %s", error.line, error.column, error.text);
     }
-    sluice_status status = check_version(document, version);
+    sluice_status status = check_version(document, oldest, newest);
     if (status) {
         json_decref(document);
         return status;

@@ -55,8 +55,8 @@ sluice_status slc_json_unknown_key(const slc_json_place *at, const char *key, co
 enum { SLC_JSON_SHOWN_BYTES = 80 };
 void slc_json_show(const json_t *value, char out[SLC_JSON_SHOWN_BYTES]);
 
-/* Parses a text and checks that its "version" is `version`. The caller decrefs the document. */
-sluice_status slc_json_parse(const char *text, size_t length, int version, json_t **out);
+/* Parses a text and checks that its "version" is one from `oldest` to `newest`. The caller decrefs the document. */
+sluice_status slc_json_parse(const char *text, size_t length, int oldest, int newest, json_t **out);
 
 sluice_status slc_json_value(const slc_json_place *at, const json_t *value, slc_json_type type, void *out);
 

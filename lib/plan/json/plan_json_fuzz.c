@@ -92,16 +92,6 @@ static char *make_text(const small_job *s, int number)
     return text;
 }
 
-/* Half of a text is white space, and edits of it would test nothing. */
-static char *without_space(char *text)
-{
-    char *to = text;
-    for (const char *from = text; *from; from++)
-        if (*from != '\n' && *from != ' ') *to++ = *from;
-    *to = '\0';
-    return text;
-}
-
 static void check(const slc_job *job, const char *text, size_t length)
 {
     slc_plan *plan, *back;
@@ -125,7 +115,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static char *texts[PLANS];
     if (!texts[0]) {
         small_job_init(&job);
-        for (int n = 0; n < PLANS; n++) texts[n] = without_space(make_text(&job, n));
+        for (int n = 0; n < PLANS; n++) texts[n] = fuzz_without_space(make_text(&job, n));
     }
     size_t length;
     char *text = fuzz_splice((const char *const *)texts, PLANS, data, size, &length);

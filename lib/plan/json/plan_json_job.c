@@ -58,6 +58,8 @@ static json_t *units_of(const slc_job *job)
                       "block_elements", (json_int_t)unit->block_elements, "dtype", sluice_dtype_name(unit->dtype),
                       "trainable", (int)unit->trainable, "uses", uses_of(unit));
         int failed = slc_looks_up(unit) && json_object_set_new(row, "rows", rows_of(job, unit));
+        failed |= unit->held && json_object_set_new(row, "held", json_true());
+        failed |= unit->adds_first && json_object_set_new(row, "adds_first", json_true());
         failed |= job->compressed && json_object_set_new(row, "exchange", exchange_of(&unit->exchange));
         add_to(&units, row);
         if (failed) add_to(&units, NULL);
@@ -95,6 +97,27 @@ static json_t *workspaces_of(const slc_job *job)
     return workspaces;
 }
 
+/* Makes the object for what only a stage of a pipeline has: its channels, and whose turn each activation has. The order
+ * of its slots is that of the plan's items. */
+static json_t *stage_of(const slc_job *job)
+{
+    json_t *channels = json_array(), *turns = json_array();
+    for (uint32_t c = 0; c < job->channel_count; c++) {
+        const slc_stage_channel *channel = &job->channels[c];
+        add_to(&channels,
+               json_pack("[i, i, b, o, o, I]", (int)channel->number, (int)channel->stage, (int)channel->receives,
+                         channel->slot == SLC_NONE ? json_null() : json_integer(channel->slot),
+                         channel->unit == SLC_NONE ? json_null() : json_integer(channel->unit),
+                         (json_int_t)channel->bytes));
+    }
+    for (uint32_t a = 0; a < job->activation_count; a++) {
+        const slc_activation_turn *turn = &job->turns[a];
+        add_to(&turns,
+               json_pack("[i, i, i, i]", (int)turn->turns, (int)turn->turn, (int)turn->receive, (int)turn->send));
+    }
+    return json_pack("{s:o, s:o}", "channels", channels, "turns", turns);
+}
+
 json_t *slc_plan_job_to_json(const slc_job *job)
 {
     json_t *made =
@@ -104,6 +127,7 @@ json_t *slc_plan_job_to_json(const slc_job *job)
                   (json_int_t)job->states, "scratch_bytes", (json_int_t)job->scratch_bytes, "layers", layers_of(job),
                   "units", units_of(job), "activations", activations_of(job), "workspaces", workspaces_of(job));
     bool ok = made;
+    if (ok && job->stage_slots) ok = !json_object_set_new(made, "stage", stage_of(job));
     if (ok && job->norm_words)
         ok = !json_object_set_new(made, "optimizer_norm_words", json_integer((json_int_t)job->norm_words));
     if (ok && job->compressed)
@@ -131,6 +155,7 @@ static const struct {
     {"scratch_bytes", "transport, or its messages on the way"},
     {"layers", "model"},
     {"units", "model, precision, block size, or tied tables"},
+    {"stage", "cuts, schedule, chunks, or readers of activations"},
     {"activations", "batch, context, precision, or model"},
     {"workspaces", "batch, context, precision, dropout, or model"},
 };
@@ -139,7 +164,7 @@ static const struct {
  * enough. */
 static const char *meaning_of(const slc_json_place *at)
 {
-    while (at->in && at->in->in && at->in->in->in) at = at->in;
+    while (at->in && at->in->in && !(at->in->key && !strcmp(at->in->key, "job"))) at = at->in;
     for (size_t i = 0; at->key && i < sizeof meanings / sizeof *meanings; i++)
         if (!strcmp(meanings[i].member, at->key)) return meanings[i].means;
     return NULL;

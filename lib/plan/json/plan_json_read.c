@@ -31,7 +31,7 @@ typedef struct {
 } reader;
 
 static const slc_json_field plan_fields[] = {
-    FIELD(plan_row, version, "version", SLC_JSON_COUNT, true),
+    FIELD(plan_row, version, "version", SLC_JSON_COUNT, false), /* absent in the plan of a stage */
     FIELD(plan_row, schedule, "schedule", SLC_JSON_NAME, true),
     FIELD(plan_row, forecast, "forecast", SLC_JSON_OBJECT, false), /* for people only */
     FIELD(plan_row, job, "job", SLC_JSON_OBJECT, true),
@@ -273,6 +273,14 @@ static sluice_status read_after(const slc_json_place *row, const json_t *list, c
     return status;
 }
 
+/* Returns the bound on an item's index: windows are fewer than slots; a slot of a stage has the number of its task, and
+ * a message that of its channel. */
+static uint32_t index_limit(const slc_job *job)
+{
+    const uint32_t slots = slc_job_slots(job);
+    return job->stage_slots ? slots * job->micro_batches + SLC_STAGE_CHANNELS_MAX : slots;
+}
+
 static sluice_status read_item(const reader *r, const slc_json_place *list, const json_t *items,
                                const slc_program *program, uint32_t i)
 {
@@ -286,7 +294,7 @@ static sluice_status read_item(const reader *r, const slc_json_place *list, cons
     item->slot = cell_index(&c, slc_job_slots(job));
     item->unit = cell_unit(&c, job);
     uint64_t blocks = item->unit == SLC_NONE ? 0 : slc_unit_blocks(&job->units[item->unit]);
-    item->index = cell_index(&c, slc_job_slots(job));
+    item->index = cell_index(&c, index_limit(job));
     item->first_block = cell_number(&c, blocks);
     item->block_count = cell_number(&c, blocks - item->first_block);
     sluice_status status = c.status ? c.status : read_after(&c.at, next_cell(&c), program, i, item);
@@ -342,20 +350,30 @@ static sluice_status read_all(reader *r, const json_t *document)
     return status ? status : slc_plan_validate(r->job, r->plan);
 }
 
-sluice_status slc_plan_from_json(const slc_job *job, const char *text, size_t length, slc_plan **out)
+sluice_status slc_plan_json_get(const slc_json_place *top, const slc_job *job, const json_t *object, slc_plan **out)
 {
-    json_t *document;
-    sluice_status status = slc_json_parse(text, length, SLC_PLAN_VERSION, &document);
-    if (status) return status;
-    reader r = {.job = job, .plan = calloc(1, sizeof *r.plan)};
-    status = r.plan ? read_all(&r, document) : slc_error(SLUICE_ERR_MEMORY, "plan");
-    json_decref(document);
+    reader r = {.top = *top, .job = job, .plan = calloc(1, sizeof *r.plan)};
+    sluice_status status = r.plan ? read_all(&r, object) : slc_error(SLUICE_ERR_MEMORY, "plan");
     if (status) {
         slc_plan_destroy(r.plan);
         return status;
     }
     *out = r.plan;
     return SLUICE_OK;
+}
+
+sluice_status slc_plan_from_json(const slc_job *job, const char *text, size_t length, slc_plan **out)
+{
+    const slc_json_place top = {0}, stages = {&top, "stages", 0};
+    json_t *document;
+    sluice_status status = slc_json_parse(text, length, SLC_PLAN_VERSION, SLC_PLAN_VERSION_STAGES, &document);
+    if (status) return status;
+    if (json_integer_value(json_object_get(document, "version")) == SLC_PLAN_VERSION_STAGES)
+        status = slc_json_fault(&stages, "a plan of a pipeline's stages; sluice sim and trace read it");
+    else
+        status = slc_plan_json_get(&top, job, document, out);
+    json_decref(document);
+    return status;
 }
 
 /* Returns the bytes of the base block, in fp32. Units of rows do not tell it: they are one block each, whatever the
@@ -377,7 +395,7 @@ uint64_t slc_plan_block_bytes(const char *path)
     json_t *document;
     if (slc_json_file_read(path, &text, &length)) return 0;
     uint64_t bytes = 0;
-    if (!slc_json_parse(text, length, SLC_PLAN_VERSION, &document)) {
+    if (!slc_json_parse(text, length, SLC_PLAN_VERSION, SLC_PLAN_VERSION, &document)) {
         bytes = block_of_units(json_object_get(json_object_get(document, "job"), "units"));
         json_decref(document);
     }

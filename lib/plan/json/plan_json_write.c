@@ -153,17 +153,27 @@ static void put_program(slc_json_text *text, const char *key, const slc_program 
     slc_json_text_add(text, "\n  ]}");
 }
 
+static void put_plan(slc_json_text *text, const slc_job *job, const slc_plan *plan, const slc_plan_forecast *forecast)
+{
+    slc_json_text_string(text, "\n  \"schedule\": ", plan->schedule);
+    put_forecast(text, forecast);
+    put_job(text, job);
+    put_choices(text, job, plan);
+    put_buffers(text, plan);
+    put_program(text, "train", &plan->train);
+    put_program(text, "evaluate", &plan->evaluate);
+}
+
+void slc_plan_json_put(slc_json_text *text, const slc_job *job, const slc_plan *plan)
+{
+    put_plan(text, job, plan, NULL);
+}
+
 sluice_status slc_plan_to_json(const slc_job *job, const slc_plan *plan, const slc_plan_forecast *forecast, char **out)
 {
     slc_json_text text = {0};
-    slc_json_text_add(&text, "{\n  \"version\": %d", SLC_PLAN_VERSION);
-    slc_json_text_string(&text, ",\n  \"schedule\": ", plan->schedule);
-    put_forecast(&text, forecast);
-    put_job(&text, job);
-    put_choices(&text, job, plan);
-    put_buffers(&text, plan);
-    put_program(&text, "train", &plan->train);
-    put_program(&text, "evaluate", &plan->evaluate);
+    slc_json_text_add(&text, "{\n  \"version\": %d,", SLC_PLAN_VERSION);
+    put_plan(&text, job, plan, forecast);
     slc_json_text_add(&text, "\n}\n");
     return slc_error_context(slc_json_text_finish(&text, out), "plan");
 }

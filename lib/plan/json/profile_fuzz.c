@@ -35,6 +35,12 @@ static const char *const seeds[] = {
     ","
     "{\"name\":\"rows of t\",\"rows\":{\"of\":\"t\",\"row_elements\":9,\"row_count\":11,\"most_rows\":4},\"uses\":[{"
     "\"layer\":\"a\",\"backward_value\":false}]}],\"link\":{\"bytes_per_s\":1e9}}",
+    "{\"version\":2,\"world\":1,\"link\":{\"bytes_per_s\":1e9,\"channel\":{\"latency_s\":0.5,\"bytes_per_s\":9e8}},"
+    "\"layers\":[{\"name\":\"a\",\"forward_s\":1,\"input_s\":0.75,\"weight_s\":0.5},{\"name\":\"b\",\"forward_s\":1,"
+    "\"backward_s\":2,\"weight_s\":1.5},{\"name\":\"c\",\"forward_s\":1,\"backward_s\":2}],\"units\":[{\"name\":\"a\","
+    "\"parameters\":10}],\"activations\":[{\"name\":\"x\",\"bytes\":8,\"first\":\"forward a\",\"last\":\"backward b\","
+    "\"readers\":[{\"layer\":\"b\",\"forward\":true,\"backward\":true},{\"layer\":\"c\",\"forward\":true}]},{\"name\":"
+    "\"a\",\"bytes\":4,\"readers\":[]}]}",
 };
 
 static void check(const char *text, size_t length)

@@ -72,9 +72,31 @@ static void draw_times(const slc_job *job, test_dice *dice, slc_times *times)
     times->average_s_per_element = test_below(dice, 2) ? draw_real(dice) * 0x1p-40 : 0;
     times->outside_s = test_beside(dice, 102, 2) ? 0x1p-20 * (double)test_beside(dice, 103, 99) : 0;
     times->late_s = test_beside(dice, 104, 2) ? 0x1p-20 * (double)test_beside(dice, 105, 99) : 0;
+    if (test_beside(dice, 106, 2))
+        times->link.channel = (slc_link_line){0x1p-20, 1 + (double)test_beside(dice, 107, 99)};
+    if (test_beside(dice, 108, 2)) times->weight_s = calloc(job->layer_count, sizeof(double));
     if (times->link.kappa > times->link.sigma) times->link.kappa = times->link.sigma;
     for (uint32_t s = 0; s < slc_job_slots(job); s++) times->slot_s[s] = draw_real(dice) * 0x1p-32;
     for (uint32_t l = 0; l < job->layer_count; l++) times->recompute_s[l] = draw_real(dice) * 0x1p-32;
+    for (uint32_t l = 0; times->weight_s && l < job->layer_count; l++)
+        times->weight_s[l] =
+            l && test_beside(dice, 110 + l, 3) ? -1 : times->slot_s[slc_backward_slot(job, l)] * (1.0 / (1 + l));
+}
+
+/* Some activations know which layers after their own read them: in a forward, in a backward, or in both. */
+static void draw_readers(slc_job *job, test_dice *dice, slc_reader at[][TEST_LAYERS], slc_activation_readers *readers)
+{
+    for (uint32_t a = 0; a < job->activation_count; a++) {
+        const slc_activation_life *life = &job->activations[a];
+        readers[a] = (slc_activation_readers){0};
+        if (life->first_slot >= job->layer_count || test_beside(dice, 130 + a, 2)) continue;
+        readers[a].at = at[a];
+        for (uint32_t l = life->first_slot + 1; l < job->layer_count; l++) {
+            const bool forward = l <= life->last_slot && test_beside(dice, 150 + l, 2);
+            const bool backward = slc_backward_slot(job, l) <= life->last_slot;
+            if (forward || backward) at[a][readers[a].count++] = (slc_reader){l, forward, backward};
+        }
+    }
 }
 
 static bool exchanges(const slc_unit *unit)
@@ -139,6 +161,10 @@ static slc_profile *draw_profile(uint64_t seed)
         if (life->first_slot >= job->layer_count || test_below(&dice, 2)) continue;
         life->recomputable = life->last_slot == slc_backward_slot(job, life->first_slot);
     }
+    slc_reader at[TEST_ACTIVATIONS][TEST_LAYERS];
+    slc_activation_readers readers[TEST_ACTIVATIONS];
+    draw_readers(job, &dice, at, readers);
+    if (test_beside(&dice, 109, 2)) job->readers = readers;
     slc_times times;
     draw_times(job, &dice, &times);
     slc_profile *profile;
@@ -378,7 +404,7 @@ static const change wrong[] = {
     {"\"world\": 4", "\"world\": 0", "$.world: 0 is no count; give a whole number from 1"},
     {"\"world\": 4", "\"world\": 2000000", "$.world: 2000000 ranks"},
     {"\"world\": 4", "\"world\": 2.5", "$.world: 2.5 is no count"},
-    {"\"version\": 1", "\"version\": 2", "$.version: version 2; this program reads 1"},
+    {"\"version\": 1", "\"version\": 3", "$.version: version 3; this program reads 1"},
     {"\"version\": 1, ", "", "$.version: is missing; this program reads 1"},
     {"\"version\": 1", "\"version\": 1, \"world\": 4", "line 1, column"},
     {"1.5e6", "1.5", "$.units[1].parameters: 1.5 is no size"},
@@ -458,6 +484,50 @@ static const change wrong_rows[] = {
     {"\"world\": 4", "\"world\": 4, \"late_s\": -1", "$.late_s: -1 is no"},
 };
 
+/* A profile with all that only version 2 has. */
+static const char staged[] =
+    "{\"version\": 2, \"world\": 1, \"link\": {\"bytes_per_s\": 1e9, \"channel\": {\"latency_s\": 0.5}},"
+    " \"layers\": [{\"name\": \"a\", \"forward_s\": 1, \"input_s\": 0.75, \"weight_s\": 0.5},"
+    " {\"name\": \"b\", \"forward_s\": 1, \"backward_s\": 2, \"weight_s\": 1.5},"
+    " {\"name\": \"c\", \"forward_s\": 1, \"backward_s\": 2}], \"units\": [{\"name\": \"a\", \"parameters\": 10}],"
+    " \"activations\": [{\"name\": \"x\", \"bytes\": 8, \"first\": \"forward a\", \"last\": \"backward b\","
+    " \"readers\": [{\"layer\": \"b\", \"forward\": true, \"backward\": true}, {\"layer\": \"c\", \"forward\": "
+    "true}]}]}";
+
+static void what_pipelines_ask_for_is_version_2(void **state)
+{
+    (void)state;
+    slc_profile *profile;
+    if (slc_profile_from_json(staged, strlen(staged), &profile)) fail_msg("%s", sluice_last_error());
+    const slc_times *times = &profile->times;
+    assert_true(times->slot_s[slc_backward_slot(&profile->job, 0)] == 1.25);
+    assert_true(times->weight_s[0] == 0.5 && times->weight_s[1] == 1.5 && times->weight_s[2] < 0);
+    assert_true(times->link.channel.latency_s == 0.5 && times->link.channel.bytes_per_s == 1e9);
+    const slc_activation_readers *readers = slc_readers_of(&profile->job, &profile->job.activations[0]);
+    assert_true(readers && readers->count == 2);
+    assert_true(readers->at[0].layer == 1 && readers->at[0].forward && readers->at[0].backward);
+    assert_true(readers->at[1].layer == 2 && readers->at[1].forward && !readers->at[1].backward);
+    slc_profile_destroy(profile);
+}
+
+static const change wrong_stages[] = {
+    {"\"version\": 2", "\"version\": 3", "$.version: version 3; this program reads 1 to 2"},
+    {"\"version\": 2", "\"version\": 1", "$.link.channel: is a key of version 2; write \"version\": 2"},
+    {"\"latency_s\": 0.5", "\"latency_s\": -1", "$.link.channel.latency_s: -1 is no time"},
+    {"\"input_s\": 0.75, \"weight_s\": 0.5", "\"input_s\": 0.75", "$.layers[0].weight_s: is missing beside input_s"},
+    {"\"input_s\": 0.75", "\"input_s\": 0.75, \"backward_s\": 1", "$.layers[0].input_s: there is a backward_s too"},
+    {"\"input_s\": 0.75, ", "", "$.layers[0].backward_s: is missing; give seconds"},
+    {"\"weight_s\": 1.5", "\"weight_s\": 2.5", "$.layers[1].weight_s: 2.5 seconds of a backward of 2; give at most"},
+    {"\"layer\": \"c\"", "\"layer\": \"a\"", "$.activations[0].readers[1]: it begins in layer \"a\""},
+    {"\"layer\": \"c\"", "\"layer\": \"b\"", "$.activations[0].readers[1]: layer \"b\" comes at or before \"b\""},
+    {"\"layer\": \"c\"", "\"layer\": \"d\"", "$.activations[0].readers[1]: there is no layer \"d\""},
+    {"\"c\", \"forward\": true", "\"c\", \"forward\": false",
+     "$.activations[0].readers[1]: layer \"c\" reads it in no"},
+    {"\"backward b\"", "\"backward c\"", "$.activations[0].readers[0]: layer \"b\" reads it when it is not in memory"},
+    {"\"backward\": true}", "\"backward\": true}, {\"layer\": \"c\", \"forward\": true}",
+     "$.activations[0].readers: 3 readers;"},
+};
+
 static void changes_are_refused(const char *profile_text, const change *changes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -476,6 +546,7 @@ static void what_is_wrong_is_refused_with_its_path(void **state)
     (void)state;
     changes_are_refused(minimal, wrong, sizeof wrong / sizeof *wrong);
     changes_are_refused(tied, wrong_rows, sizeof wrong_rows / sizeof *wrong_rows);
+    changes_are_refused(staged, wrong_stages, sizeof wrong_stages / sizeof *wrong_stages);
     slc_profile *profile;
     assert_int_equal(slc_profile_from_json("[]", 2, &profile), SLUICE_ERR_FORMAT);
     assert_int_equal(slc_profile_from_json("", 0, &profile), SLUICE_ERR_FORMAT);
@@ -529,6 +600,7 @@ int main(void)
         cmocka_unit_test(what_is_left_out_has_a_meaning),
         cmocka_unit_test(rows_of_a_look_up_are_a_table_of_one_block),
         cmocka_unit_test(the_documented_example_is_read),
+        cmocka_unit_test(what_pipelines_ask_for_is_version_2),
         cmocka_unit_test(what_is_wrong_is_refused_with_its_path),
         cmocka_unit_test(every_cut_is_refused),
         cmocka_unit_test(files_are_whole_or_untouched),

@@ -62,6 +62,15 @@ static const slc_json_field top_fields[] = {
     TOP(row.workspaces, "workspaces", SLC_JSON_ARRAY, false),
 };
 
+/* Refuses a key that files of version 1 do not have. */
+static sluice_status need_version(const slc_profile_reader *r, const slc_json_place *in, const char *key)
+{
+    slc_json_place at = {in, key, 0};
+    if (r->row.version >= SLC_PROFILE_VERSION_STAGES) return SLUICE_OK;
+    return slc_json_fault(&at, "is a key of version %d; write \"version\": %d", SLC_PROFILE_VERSION_STAGES,
+                          SLC_PROFILE_VERSION_STAGES);
+}
+
 static const slc_json_field compressed_fields[] = {
     FIELD(slc_job, refreshes, "refreshes", SLC_JSON_FLAG, false),
     FIELD(slc_job, norms_barrier, "norms_barrier", SLC_JSON_FLAG, false),
@@ -109,7 +118,7 @@ static sluice_status read_top(slc_profile_reader *r, const json_t *document)
 
 typedef struct {
     double latency_s, bytes_per_s; /* 0: not given */
-    json_t *reduce_scatter, *all_gather;
+    json_t *reduce_scatter, *all_gather, *channel;
     slc_link link;
 } link_row;
 
@@ -118,6 +127,7 @@ static const slc_json_field link_fields[] = {
     FIELD(link_row, bytes_per_s, "bytes_per_s", SLC_JSON_RATE, false),
     FIELD(link_row, reduce_scatter, "reduce_scatter", SLC_JSON_OBJECT, false),
     FIELD(link_row, all_gather, "all_gather", SLC_JSON_OBJECT, false),
+    FIELD(link_row, channel, "channel", SLC_JSON_OBJECT, false),
     FIELD(link_row, link.kappa, "kappa", SLC_JSON_FACTOR, false),
     FIELD(link_row, link.sigma, "sigma", SLC_JSON_FACTOR, false),
     FIELD(link_row, link.update_kappa, "update_kappa", SLC_JSON_FACTOR, false),
@@ -152,6 +162,8 @@ static sluice_status read_link(slc_profile_reader *r)
     sluice_status status = SLC_JSON_MEMBERS(&at, r->row.link, link_fields, &row);
     if (!status) status = read_line(&at, &row, "reduce_scatter", row.reduce_scatter, &link->reduce_scatter);
     if (!status) status = read_line(&at, &row, "all_gather", row.all_gather, &link->all_gather);
+    if (!status && row.channel) status = need_version(r, &at, "channel");
+    if (!status && row.channel) status = read_line(&at, &row, "channel", row.channel, &link->channel);
     if (!status && link->sigma < 1) status = slc_json_fault(&sigma, "%g; give a factor of at least 1", link->sigma);
     if (!status && link->kappa > link->sigma)
         status = slc_json_fault(&kappa, "%g; give a factor from 0 to sigma, which is %g", link->kappa, link->sigma);
@@ -163,24 +175,51 @@ static sluice_status read_link(slc_profile_reader *r)
 
 typedef struct {
     const char *name;
-    double forward_s, backward_s, recompute_s;
+    double forward_s, backward_s, input_s, weight_s, recompute_s; /* below 0: not given */
     bool can_recompute;
 } layer_row;
 
 static const slc_json_field layer_fields[] = {
     FIELD(layer_row, name, "name", SLC_JSON_NAME, true),
     FIELD(layer_row, forward_s, "forward_s", SLC_JSON_SECONDS, true),
-    FIELD(layer_row, backward_s, "backward_s", SLC_JSON_SECONDS, true),
+    FIELD(layer_row, backward_s, "backward_s", SLC_JSON_SECONDS, false), /* required without `input_s` */
+    FIELD(layer_row, input_s, "input_s", SLC_JSON_SECONDS, false),
+    FIELD(layer_row, weight_s, "weight_s", SLC_JSON_SECONDS, false),
     FIELD(layer_row, recompute_s, "recompute_s", SLC_JSON_SECONDS, false),
     FIELD(layer_row, can_recompute, "can_recompute", SLC_JSON_FLAG, false),
 };
 
+/* Checks a backward, which is given whole, or as what its input's gradient takes and what those of its weights take; a
+ * whole one may say what the weights take of it. */
+static sluice_status read_backward(const slc_profile_reader *r, const slc_json_place *at, layer_row *row)
+{
+    slc_json_place backward = {at, "backward_s", 0}, input = {at, "input_s", 0}, weight = {at, "weight_s", 0};
+    if (row->input_s >= 0 || row->weight_s >= 0) {
+        sluice_status status = need_version(r, at, row->input_s >= 0 ? "input_s" : "weight_s");
+        if (status) return status;
+    }
+    if (row->backward_s < 0 && row->input_s < 0)
+        return slc_json_fault(&backward, "is missing; give seconds from 0 to 1e9");
+    if (row->backward_s >= 0 && row->input_s >= 0)
+        return slc_json_fault(&input, "there is a backward_s too; give one of them");
+    if (row->input_s >= 0 && row->weight_s < 0)
+        return slc_json_fault(&weight, "is missing beside input_s; give seconds from 0 to 1e9");
+    if (row->backward_s < 0) row->backward_s = row->input_s + row->weight_s;
+    if (row->weight_s > row->backward_s)
+        return slc_json_fault(&weight, "%g seconds of a backward of %g; give at most that", row->weight_s,
+                              row->backward_s);
+    return SLUICE_OK;
+}
+
 static sluice_status read_layer(slc_profile_reader *r, const slc_json_place *at, const json_t *object, uint32_t l)
 {
-    layer_row row = {.recompute_s = -1};
+    layer_row row = {.backward_s = -1, .input_s = -1, .weight_s = -1, .recompute_s = -1};
     sluice_status status = SLC_JSON_MEMBERS(at, object, layer_fields, &row);
+    if (!status) status = read_backward(r, at, &row);
     if (!status) status = slc_profile_add_name(at, r->layer_index, row.name);
     if (status) return status;
+    r->times.weight_s[l] = row.weight_s;
+    r->weights |= row.weight_s >= 0;
     r->job.layers[l] = row.name;
     r->can_recompute[l] = row.can_recompute;
     r->times.slot_s[slc_forward_slot(l)] = row.forward_s;
@@ -202,12 +241,17 @@ static sluice_status read_layers(slc_profile_reader *r)
     r->job.can_recompute = r->can_recompute = calloc(count, sizeof *r->can_recompute);
     r->times.slot_s = calloc(2 * count, sizeof *r->times.slot_s);
     r->times.recompute_s = calloc(count, sizeof *r->times.recompute_s);
-    if (!r->job.layers || !r->can_recompute || !r->times.slot_s || !r->times.recompute_s)
+    r->times.weight_s = calloc(count, sizeof *r->times.weight_s);
+    if (!r->job.layers || !r->can_recompute || !r->times.slot_s || !r->times.recompute_s || !r->times.weight_s)
         return slc_error(SLUICE_ERR_MEMORY, "%zu layers", count);
     sluice_status status = SLUICE_OK;
     for (uint32_t l = 0; !status && l < count; l++) {
         slc_json_place at = {&list, NULL, l};
         status = read_layer(r, &at, json_array_get(r->row.layers, l), l);
+    }
+    if (!r->weights) {
+        free(r->times.weight_s);
+        r->times.weight_s = NULL;
     }
     return status;
 }
@@ -218,8 +262,20 @@ typedef struct {
     const char *name, *first, *last;
     uint64_t bytes;
     json_t *last_in_evaluation; /* NULL: not given */
+    json_t *readers;            /* NULL: not known */
     bool recomputable;
 } activation_row;
+
+typedef struct {
+    const char *layer;
+    bool forward, backward;
+} reader_row;
+
+static const slc_json_field reader_fields[] = {
+    FIELD(reader_row, layer, "layer", SLC_JSON_NAME, true),
+    FIELD(reader_row, forward, "forward", SLC_JSON_FLAG, false),
+    FIELD(reader_row, backward, "backward", SLC_JSON_FLAG, false),
+};
 
 static const slc_json_field activation_fields[] = {
     FIELD(activation_row, name, "name", SLC_JSON_NAME, true),
@@ -227,6 +283,7 @@ static const slc_json_field activation_fields[] = {
     FIELD(activation_row, first, "first", SLC_JSON_NAME, false),
     FIELD(activation_row, last, "last", SLC_JSON_NAME, false),
     FIELD(activation_row, last_in_evaluation, "last_in_evaluation", SLC_JSON_ANY, false),
+    FIELD(activation_row, readers, "readers", SLC_JSON_ARRAY, false),
     FIELD(activation_row, recomputable, "recomputable", SLC_JSON_FLAG, false),
 };
 
@@ -267,15 +324,68 @@ static sluice_status read_evaluation(const slc_profile_reader *r, const slc_json
     return status;
 }
 
-static sluice_status read_activation(const slc_profile_reader *r, const slc_json_place *at, const json_t *object,
-                                     slc_activation_life *life)
+static bool is_within(const slc_activation_life *life, uint32_t slot)
 {
+    return slot > life->first_slot && slot <= life->last_slot;
+}
+
+static sluice_status read_reader(const slc_profile_reader *r, const slc_json_place *at, const json_t *value, uint32_t a,
+                                 slc_reader *out)
+{
+    const slc_activation_life *life = &r->job.activations[a];
+    const slc_activation_readers *before = &r->readers[a];
+    reader_row row = {0};
+    sluice_status status = SLC_JSON_MEMBERS(at, value, reader_fields, &row);
+    if (!status) status = slc_profile_find_layer(r, at, row.layer, &out->layer);
+    if (status) return status;
+    out->forward = row.forward;
+    out->backward = row.backward;
+    if (!row.forward && !row.backward)
+        return slc_json_fault(at, "layer \"%s\" reads it in no direction; give forward, backward or both", row.layer);
+    if (out->layer == slc_slot_layer(&r->job, life->first_slot))
+        return slc_json_fault(at, "it begins in layer \"%s\"; name those that read it besides", row.layer);
+    if (before->count && out->layer <= before->at[before->count - 1].layer)
+        return slc_json_fault(at, "layer \"%s\" comes at or before \"%s\"; name the layers in forward order, each once",
+                              row.layer, r->job.layers[before->at[before->count - 1].layer]);
+    if ((row.forward && !is_within(life, slc_forward_slot(out->layer))) ||
+        (row.backward && !is_within(life, slc_backward_slot(&r->job, out->layer))))
+        return slc_json_fault(at, "layer \"%s\" reads it when it is not in memory; let it live until its last reader",
+                              row.layer);
+    return SLUICE_OK;
+}
+
+static sluice_status read_readers(const slc_profile_reader *r, const slc_json_place *at, const json_t *list, uint32_t a)
+{
+    slc_json_place place = {at, "readers", 0};
+    const size_t count = json_array_size(list);
+    if (!list) return SLUICE_OK;
+    sluice_status status = need_version(r, at, "readers");
+    if (status) return status;
+    if (count >= r->job.layer_count)
+        return slc_json_fault(&place, "%zu readers; there are %u layers besides its own", count,
+                              r->job.layer_count - 1);
+    slc_reader *readers = calloc(count + 1, sizeof *readers);
+    if (!readers) return slc_error(SLUICE_ERR_MEMORY, "%zu readers", count);
+    r->readers[a].at = readers;
+    for (size_t n = 0; !status && n < count; n++) {
+        slc_json_place row = {&place, NULL, n};
+        status = read_reader(r, &row, json_array_get(list, n), a, &readers[n]);
+        r->readers[a].count += !status;
+    }
+    return status;
+}
+
+static sluice_status read_activation(const slc_profile_reader *r, const slc_json_place *at, const json_t *object,
+                                     uint32_t a)
+{
+    slc_activation_life *life = &r->job.activations[a];
     activation_row row = {0};
     slc_json_place again = {at, "recomputable", 0};
     sluice_status status = SLC_JSON_MEMBERS(at, object, activation_fields, &row);
     *life = (slc_activation_life){.name = row.name, .bytes = row.bytes, .recomputable = row.recomputable};
     if (!status) status = read_slots(r, at, &row, life);
     if (!status) status = read_evaluation(r, at, &row, life);
+    if (!status) status = read_readers(r, at, row.readers, a);
     if (status || !life->recomputable) return status;
     uint32_t layer = slc_slot_layer(&r->job, life->first_slot);
     if (!slc_slot_is_forward(&r->job, life->first_slot) || life->last_slot != slc_backward_slot(&r->job, layer))
@@ -289,12 +399,13 @@ static sluice_status read_activations(slc_profile_reader *r)
     size_t count = json_array_size(r->row.activations);
     if (count >= INT32_MAX) return slc_json_fault(&list, "%zu are too many", count);
     r->job.activations = calloc(count + 1, sizeof *r->job.activations);
-    if (!r->job.activations) return slc_error(SLUICE_ERR_MEMORY, "%zu activations", count);
+    r->job.readers = r->readers = calloc(count + 1, sizeof *r->readers);
+    if (!r->job.activations || !r->readers) return slc_error(SLUICE_ERR_MEMORY, "%zu activations", count);
     r->job.activation_count = (uint32_t)count;
     sluice_status status = SLUICE_OK;
     for (size_t a = 0; !status && a < count; a++) {
         slc_json_place at = {&list, NULL, a};
-        status = read_activation(r, &at, json_array_get(r->row.activations, a), &r->job.activations[a]);
+        status = read_activation(r, &at, json_array_get(r->row.activations, a), (uint32_t)a);
     }
     return status;
 }
@@ -422,6 +533,8 @@ static void reader_fini(slc_profile_reader *r)
     free(r->job.units);
     free(r->job.layers);
     free(r->can_recompute);
+    for (uint32_t a = 0; r->readers && a < r->job.activation_count; a++) free((slc_reader *)r->readers[a].at);
+    free(r->readers);
     free(r->job.activations);
     free(r->job.workspaces);
     free(r->parameters);
@@ -462,7 +575,7 @@ static sluice_status copy_out(const slc_profile_reader *r, slc_profile **out)
 sluice_status slc_profile_from_json(const char *text, size_t length, slc_profile **out)
 {
     json_t *document;
-    sluice_status status = slc_json_parse(text, length, SLC_PROFILE_VERSION, &document);
+    sluice_status status = slc_json_parse(text, length, SLC_PROFILE_VERSION, SLC_PROFILE_VERSION_STAGES, &document);
     if (status) return status;
     slc_profile_reader r = {0};
     status = read_all(&r, document);

@@ -18,6 +18,8 @@ typedef struct {
     slc_job job;
     slc_times times;
     bool *can_recompute;
+    slc_activation_readers *readers; /* the job's */
+    bool weights;                    /* some layer says what the gradients of its weights take */
     uint64_t *parameters, *block_bytes;
     slc_profile_tensors *tensors;
     json_t *layer_index, *unit_index; /* numbers by name */

@@ -38,6 +38,15 @@ static const char *yes(bool flag)
     return flag ? "true" : "false";
 }
 
+/* Does the profile say what only pipelines ask for? */
+static bool knows_stages(const slc_profile *profile)
+{
+    bool knows = profile->times.weight_s || profile->times.link.channel.bytes_per_s > 0;
+    for (uint32_t a = 0; a < profile->job.activation_count; a++)
+        knows |= slc_readers_of(&profile->job, &profile->job.activations[a]) != NULL;
+    return knows;
+}
+
 static void put_compression(slc_json_text *text, const slc_profile *profile)
 {
     const slc_job *job = &profile->job;
@@ -52,7 +61,8 @@ static void put_compression(slc_json_text *text, const slc_profile *profile)
 static void put_head(slc_json_text *text, const slc_profile *profile)
 {
     const slc_job *job = &profile->job;
-    slc_json_text_add(text, "{\n  \"version\": %d", SLC_PROFILE_VERSION);
+    slc_json_text_add(text, "{\n  \"version\": %d",
+                      knows_stages(profile) ? SLC_PROFILE_VERSION_STAGES : SLC_PROFILE_VERSION);
     slc_json_text_string(text, ",\n  \"model\": ", profile->model);
     slc_json_text_string(text, ",\n  \"source\": ", profile->source);
     slc_json_text_add(text, ",\n  \"world\": %u, \"micro_batches\": %u, \"accumulate\": \"%s\", \"barrier\": %s",
@@ -83,6 +93,7 @@ static void put_link(slc_json_text *text, const slc_link *link)
     slc_json_text_add(text, ",\n  \"link\": {");
     put_line(text, "reduce_scatter", &link->reduce_scatter);
     put_line(text, "all_gather", &link->all_gather);
+    if (link->channel.bytes_per_s > 0) put_line(text, "channel", &link->channel);
     slc_json_text_real(text, "\n    \"kappa\": ", link->kappa);
     slc_json_text_real(text, ", \"sigma\": ", link->sigma);
     slc_json_text_real(text, ", \"update_kappa\": ", link->update_kappa);
@@ -101,6 +112,8 @@ static void put_layers(slc_json_text *text, const slc_profile *profile)
         begin_row(text, l, job->layers[l]);
         slc_json_text_real(text, ", \"forward_s\": ", times->slot_s[slc_forward_slot(l)]);
         slc_json_text_real(text, ", \"backward_s\": ", times->slot_s[slc_backward_slot(job, l)]);
+        if (times->weight_s && times->weight_s[l] >= 0)
+            slc_json_text_real(text, ", \"weight_s\": ", times->weight_s[l]);
         slc_json_text_real(text, ", \"recompute_s\": ", times->recompute_s[l]);
         slc_json_text_add(text, job->can_recompute[l] ? ", \"can_recompute\": true}" : "}");
     }
@@ -175,6 +188,20 @@ static void put_slot(slc_json_text *text, const slc_job *job, const char *key, u
     slc_json_text_value(text, "", json_sprintf("%s %s", pass, job->layers[slc_slot_layer(job, slot)]));
 }
 
+static void put_readers(slc_json_text *text, const slc_job *job, const slc_activation_life *life)
+{
+    const slc_activation_readers *readers = slc_readers_of(job, life);
+    if (!readers) return;
+    slc_json_text_add(text, ", \"readers\": [");
+    for (uint32_t n = 0; n < readers->count; n++) {
+        const slc_reader *reader = &readers->at[n];
+        slc_json_text_string(text, n ? ", {\"layer\": " : "{\"layer\": ", job->layers[reader->layer]);
+        if (reader->forward) slc_json_text_add(text, ", \"forward\": true");
+        slc_json_text_add(text, reader->backward ? ", \"backward\": true}" : "}");
+    }
+    slc_json_text_add(text, "]");
+}
+
 static void put_activations(slc_json_text *text, const slc_job *job)
 {
     open_list(text, "activations");
@@ -187,6 +214,7 @@ static void put_activations(slc_json_text *text, const slc_job *job)
         bool used = life->last_forward_slot >= life->first_slot && life->last_forward_slot < job->layer_count;
         slc_json_text_value(
             text, ", \"last_in_evaluation\": ", used ? json_string(job->layers[life->last_forward_slot]) : json_null());
+        put_readers(text, job, life);
         slc_json_text_add(text, life->recomputable ? ", \"recomputable\": true}" : "}");
     }
     close_list(text, job->activation_count);

@@ -127,8 +127,8 @@ static sluice_status need_window(const needy *n, uint32_t u)
     sluice_status status = SLUICE_OK;
     for (uint32_t w = 0; !status && slc_unit_window(j->job, &j->job->units[u], !j->evaluate, w, &window); w++) {
         if (slot->slot < window.first_slot || slot->slot > window.last_slot) continue;
-        status =
-            need_blocks(n, slc_validate_list(j, SLC_ITEM_GATHER_WINDOW, slot->micro_batch, u, w), 0, UINT64_MAX, 0);
+        const uint32_t m = slc_gathered_in(&j->job->units[u], slot->micro_batch);
+        status = need_blocks(n, slc_validate_list(j, SLC_ITEM_GATHER_WINDOW, m, u, w), 0, UINT64_MAX, 0);
         found = true;
     }
     return status || found ? status
@@ -196,7 +196,9 @@ static sluice_status check_slot(const needy *n)
     for (uint32_t i = j->use_start[layer]; !status && i < j->use_start[layer + 1]; i++) {
         uint32_t u = j->uses[i].unit;
         const slc_unit *unit = &j->job->units[u];
-        if (forward || unit->uses[j->uses[i].use].backward_value || slc_validate_recomputes(j, layer))
+        const slc_use *use = &unit->uses[j->uses[i].use];
+        if (!(unit->adds_first && use == unit->uses) &&
+            (forward || use->backward_value || slc_validate_recomputes(j, layer)))
             status = need_values(n, u);
         if (!status && !forward && unit->trainable) status = need_gradient_place(n, u);
     }

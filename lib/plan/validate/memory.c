@@ -174,7 +174,8 @@ static bool gathered_lives(const memory *m, uint32_t i)
                       slc_gathered_number(j->job, unit, item->micro_batch, item->index)),
                  slc_block_byte(j->job, unit, SLC_BUFFER_GATHERED, false, item->first_block),
                  slc_block_byte(j->job, unit, SLC_BUFFER_GATHERED, false, item->first_block + item->block_count), i,
-                 slc_validate_slot_item(j, item->micro_batch, window.last_slot));
+                 slc_validate_slot_item(j, slc_gathered_until(j->job, unit, j->evaluate, item->micro_batch),
+                                        window.last_slot));
 }
 
 static bool workspaces_live(const memory *m, uint32_t i)

@@ -210,7 +210,7 @@ static sluice_status check_unit(const slc_validation *j, uint32_t u)
         if (!status) status = check_list(j, SLC_ITEM_ALL_REDUCE, m, u, 0, reduced && all);
         slc_window window;
         for (uint32_t w = 0; !status && slc_unit_window(j->job, unit, !j->evaluate, w, &window); w++)
-            status = check_list(j, SLC_ITEM_GATHER_WINDOW, m, u, w, k == SLC_FSDP);
+            status = check_list(j, SLC_ITEM_GATHER_WINDOW, m, u, w, k == SLC_FSDP && slc_gathered_in(unit, m) == m);
     }
     if (!status) status = check_list(j, SLC_ITEM_UPDATE, last, u, 0, updated);
     if (!status) status = check_onebit(j, u, train && k == SLC_ONEBIT);

@@ -29,6 +29,12 @@ TEST_EQUAL bool test_lives_equal(const slc_job *a, const slc_job *b)
             x->last_slot != y->last_slot || x->last_forward_slot != y->last_forward_slot ||
             x->recomputable != y->recomputable)
             return false;
+        const slc_activation_readers *of_x = slc_readers_of(a, x), *of_y = slc_readers_of(b, y);
+        if (!of_x != !of_y || (of_x && of_x->count != of_y->count)) return false;
+        for (uint32_t n = 0; of_x && n < of_x->count; n++)
+            if (of_x->at[n].layer != of_y->at[n].layer || of_x->at[n].forward != of_y->at[n].forward ||
+                of_x->at[n].backward != of_y->at[n].backward)
+                return false;
     }
     for (uint32_t i = 0; i < a->workspace_count; i++) {
         const slc_workspace_life *x = &a->workspaces[i], *y = &b->workspaces[i];
@@ -59,6 +65,9 @@ TEST_EQUAL bool test_times_equal(const slc_job *job, const slc_times *a, const s
     const slc_link *x = &a->link, *y = &b->link;
     return !memcmp(a->slot_s, b->slot_s, slc_job_slots(job) * sizeof *a->slot_s) &&
            !memcmp(a->recompute_s, b->recompute_s, job->layer_count * sizeof *a->recompute_s) &&
+           !a->weight_s == !b->weight_s &&
+           (!a->weight_s || !memcmp(a->weight_s, b->weight_s, job->layer_count * sizeof *a->weight_s)) &&
+           x->channel.latency_s == y->channel.latency_s && x->channel.bytes_per_s == y->channel.bytes_per_s &&
            a->update_s_per_element == b->update_s_per_element &&
            a->update_compute_s_per_element == b->update_compute_s_per_element &&
            a->compress_s_per_element == b->compress_s_per_element && a->apply_s_per_element == b->apply_s_per_element &&

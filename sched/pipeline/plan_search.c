@@ -1,0 +1,503 @@
+/* Proposes cuts, holds them against the budget, gives units the fastest strategies that fit, and moves cuts by a layer
+ * as long as that makes the simulated step shorter. Then the simulated stages' times go back into the proposals.
+ * pipeline_plan_test.c covers this file. */
+#include "sched/pipeline/planning.h"
+
+#include "lib/base/status.h"
+#include "lib/base/text/size_text.h"
+#include "lib/plan/roles.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LIMIT_ROUNDS = 8, MOVE_PASSES = 8, MANY_PIECES = 24, TIMES_ROUNDS = 4, RAISED_PASSES = 3 };
+
+/* ---- Trying cuts ---- */
+
+static sluice_status stage_bytes(const slc_pipeline_planning *p, const slc_cut_job *cut, uint32_t stage,
+                                 uint64_t *bytes)
+{
+    slc_stage_job job;
+    sluice_status status = slc_stage_job_init(cut, &p->step, stage, &job);
+    if (!status) status = slc_stage_bytes(&job, bytes);
+    slc_stage_job_fini(&job);
+    return status;
+}
+
+static sluice_status simulate(const slc_pipeline_planning *p, const slc_cut_job *cut, double *step_s)
+{
+    slc_pipeline_costs costs;
+    slc_pipeline_forecast forecast = {0};
+    sluice_status status = slc_pipeline_costs_init(cut, &costs);
+    if (!status) status = slc_pipeline_simulate(&p->plan->program, &costs.times, NULL, &forecast);
+    *step_s = forecast.step_s;
+    slc_pipeline_forecast_fini(&forecast);
+    slc_pipeline_costs_fini(&costs);
+    return status;
+}
+
+/* Packs all stages. *stage is the one that needs most, *most its bytes; `bytes` [stages]. */
+static sluice_status pack_stages(const slc_pipeline_planning *p, const slc_cut_job *cut, uint64_t *bytes,
+                                 uint32_t *stage, uint64_t *most)
+{
+    *most = 0;
+    for (uint32_t s = 0; s < cut->shape.stages; s++) {
+        sluice_status status = stage_bytes(p, cut, s, &bytes[s]);
+        if (status) return status;
+        if (bytes[s] <= *most) continue;
+        *most = bytes[s];
+        *stage = s;
+    }
+    return SLUICE_OK;
+}
+
+static bool fits(const slc_pipeline_planning *p, uint64_t bytes)
+{
+    return !p->budget_bytes || bytes <= p->budget_bytes;
+}
+
+/* Do all stages fit? Their bytes go to the plan, if there is a budget. */
+static sluice_status stages_fit(const slc_pipeline_planning *p, const slc_cut_job *cut, bool *does)
+{
+    uint32_t stage;
+    uint64_t most = 0;
+    *does = true;
+    if (!p->budget_bytes) return SLUICE_OK;
+    sluice_status status = pack_stages(p, cut, p->plan->bytes, &stage, &most);
+    *does = fits(p, most);
+    return status;
+}
+
+static void take_cuts(slc_pipeline_planning *p, const slc_cut_job *cut, double step_s)
+{
+    p->now.step_s = step_s;
+    p->now.recompute = cut->recompute;
+    memcpy(p->now.first_layer, cut->first_layer, p->pieces * sizeof *cut->first_layer);
+    memcpy(p->now.strategies, cut->strategies, p->job->unit_count * sizeof *cut->strategies);
+    memcpy(p->now.held, cut->held, p->job->unit_count * sizeof *cut->held);
+}
+
+/* Takes cuts that fit if they are faster than the best. */
+static sluice_status weigh(slc_pipeline_planning *p, const slc_cut_job *cut)
+{
+    double step_s;
+    sluice_status status = simulate(p, cut, &step_s);
+    if (!status && step_s < p->now.step_s) take_cuts(p, cut, step_s);
+    return status;
+}
+
+/* Lowers the programme's limits by what the packer needs more than the sums, until cuts fit or there are none. */
+static sluice_status propose(slc_pipeline_planning *p, bool with_messages, bool recompute)
+{
+    const uint32_t chunks = p->request->shape.chunks, stages = p->request->shape.stages;
+    const uint64_t budget = p->budget_bytes, reserved = p->job->reserved_bytes;
+    const uint64_t *bytes = p->plan->bytes;
+    for (uint32_t k = 0; k < p->pieces; k++)
+        p->limit[k] = !budget ? UINT64_MAX : budget > reserved ? (budget - reserved) / chunks : 0;
+    for (int round = 0; round < LIMIT_ROUNDS; round++) {
+        double cost_s;
+        bool does;
+        const slc_flushed_partition in = slc_pipeline_planning_partition(p, with_messages);
+        sluice_status status = slc_partition_flushed(&in, p->trial, &cost_s);
+        if (status || !isfinite(cost_s)) return status;
+        const slc_cut_job cut = slc_pipeline_planning_cut(p, p->trial, recompute);
+        status = stages_fit(p, &cut, &does);
+        if (status) return status;
+        if (does) return weigh(p, &cut);
+        for (uint32_t k = 0; k < p->pieces; k++) {
+            const uint64_t over = bytes[k % stages] > budget ? (bytes[k % stages] - budget + chunks - 1) / chunks : 0;
+            p->limit[k] = p->limit[k] > over ? p->limit[k] - over : 0;
+        }
+    }
+    return SLUICE_OK;
+}
+
+/* The cuts of least memory. *needs: the budget that they need, of `*stage`; UINT64_MAX: there are no cuts. */
+static sluice_status propose_smallest(slc_pipeline_planning *p, bool recompute, uint64_t *needs, uint32_t *stage)
+{
+    uint64_t sum;
+    const slc_flushed_partition in = slc_pipeline_planning_partition(p, false);
+    sluice_status status = slc_partition_least_bytes(&in, p->trial, &sum);
+    *needs = UINT64_MAX;
+    if (status || sum == UINT64_MAX) return status;
+    const slc_cut_job cut = slc_pipeline_planning_cut(p, p->trial, recompute);
+    status = pack_stages(p, &cut, p->plan->bytes, stage, needs);
+    return status || !fits(p, *needs) ? status : weigh(p, &cut);
+}
+
+/* Seconds that the busiest stage computes a micro-batch: a step takes at least M of these. */
+static double busiest_s(const slc_pipeline_planning *p, const uint32_t *first_layer)
+{
+    const slc_cut_job cut = slc_pipeline_planning_cut(p, first_layer, p->now.recompute);
+    double most_s = 0;
+    for (uint32_t s = 0; s < cut.shape.stages; s++) {
+        double sum_s = 0;
+        for (uint32_t k = s; k < p->pieces; k += cut.shape.stages)
+            for (uint32_t l = first_layer[k]; l < slc_piece_end(&cut, k); l++) sum_s += p->layer_s[l];
+        most_s = fmax(most_s, sum_s);
+    }
+    return most_s;
+}
+
+/* Moves the cuts before the pieces from `first` to `last` by a layer: one piece beside them gives a layer away, another
+ * takes one. False: some piece would be empty, or a cut is not allowed. */
+static bool shift_cuts(const slc_pipeline_planning *p, uint32_t first, uint32_t last, int by, uint32_t *cuts)
+{
+    memcpy(cuts, p->now.first_layer, p->pieces * sizeof *cuts);
+    for (uint32_t k = first; k <= last; k++) {
+        cuts[k] = (uint32_t)((int64_t)cuts[k] + by);
+        if (cuts[k] >= p->layers || !cuts[k] || p->uncut[cuts[k] - 1]) return false;
+    }
+    return cuts[first] > cuts[first - 1] && (last + 1 == p->pieces || cuts[last] < cuts[last + 1]);
+}
+
+/* Takes shifted cuts if the step becomes shorter and all stages fit. */
+static sluice_status try_shift(slc_pipeline_planning *p, uint32_t first, uint32_t last, int by, bool *moved)
+{
+    const slc_cut_job cut = slc_pipeline_planning_cut(p, p->trial, p->now.recompute);
+    const double wanted_s = p->now.step_s * (1 - 1e-9);
+    double step_s;
+    bool does;
+    if (!shift_cuts(p, first, last, by, p->trial)) return SLUICE_OK;
+    if (p->request->shape.micro_batches * busiest_s(p, p->trial) >= wanted_s) return SLUICE_OK;
+    sluice_status status = simulate(p, &cut, &step_s);
+    if (status || step_s >= wanted_s) return status;
+    status = stages_fit(p, &cut, &does);
+    if (status || !does) return status;
+    *moved = true;
+    take_cuts(p, &cut, step_s);
+    return SLUICE_OK;
+}
+
+/* Any number of cuts beside each other may move together; of many pieces only a few. */
+static sluice_status move_cuts(slc_pipeline_planning *p)
+{
+    const uint32_t longest = p->pieces <= MANY_PIECES ? p->pieces - 1 : 2;
+    bool moved = true;
+    for (int pass = 0; pass < MOVE_PASSES && moved; pass++) {
+        moved = false;
+        for (uint32_t length = 1; length <= longest; length++)
+            for (uint32_t k = 1; k + length <= p->pieces; k++)
+                for (int by = -1; by <= 1; by += 2) {
+                    sluice_status status = try_shift(p, k, k + length - 1, by, &moved);
+                    if (status) return status;
+                }
+    }
+    return SLUICE_OK;
+}
+
+/* ---- Refusals and bounds ---- */
+
+static sluice_status over_budget(const slc_pipeline_planning *p, uint64_t needs, uint32_t stage)
+{
+    const slc_pipeline_shape *shape = &p->request->shape;
+    if (p->request->first_layer)
+        return slc_error(SLUICE_ERR_BUDGET,
+                         "stage %u of %u needs %llu bytes (%s) with these cuts, the budget is %llu; %llu bytes work",
+                         stage, shape->stages, (unsigned long long)needs, slc_size_of(needs).text,
+                         (unsigned long long)p->request->budget_bytes, (unsigned long long)needs);
+    return slc_error(
+        SLUICE_ERR_BUDGET,
+        "no cuts into %u stages fit a budget of %llu bytes; the smallest that was found is %llu (%s), which "
+        "stage %u needs",
+        shape->stages, (unsigned long long)p->request->budget_bytes, (unsigned long long)needs, slc_size_of(needs).text,
+        stage);
+}
+
+static sluice_status take_given(slc_pipeline_planning *p, bool recompute, uint64_t *needs, uint32_t *stage)
+{
+    const slc_cut_job cut = slc_pipeline_planning_cut(p, p->request->first_layer, recompute);
+    sluice_status status = pack_stages(p, &cut, p->plan->bytes, stage, needs);
+    return status || !fits(p, *needs) ? status : weigh(p, &cut);
+}
+
+/* Chunks of a stage are far apart in the chain, so the programme's cuts may be a poor place to move on from: even ones
+ * are tried too, and the better of both is kept. */
+static sluice_status move_even_cuts(slc_pipeline_planning *p, bool recompute)
+{
+    const double before_s = p->now.step_s;
+    uint32_t *const before = p->even + p->pieces;
+    bool does;
+    memcpy(before, p->now.first_layer, p->pieces * sizeof *before);
+    for (uint32_t k = 0; k < p->pieces; k++) {
+        p->even[k] = (uint32_t)((uint64_t)k * p->layers / p->pieces);
+        if (k && p->uncut[p->even[k] - 1]) return SLUICE_OK;
+    }
+    const slc_cut_job cut = slc_pipeline_planning_cut(p, p->even, recompute);
+    sluice_status status = stages_fit(p, &cut, &does);
+    if (status || !does) return status;
+    p->now.step_s = INFINITY;
+    status = weigh(p, &cut);
+    if (!status) status = move_cuts(p);
+    if (status || p->now.step_s < before_s) return status;
+    p->now.step_s = before_s;
+    memcpy(p->now.first_layer, before, p->pieces * sizeof *before);
+    return SLUICE_OK;
+}
+
+static sluice_status search_cuts(slc_pipeline_planning *p, bool recompute, uint64_t *needs, uint32_t *stage)
+{
+    sluice_status status = propose(p, false, recompute);
+    if (!status) status = propose(p, true, recompute);
+    if (!status && p->budget_bytes) status = propose_smallest(p, recompute, needs, stage);
+    if (status || !isfinite(p->now.step_s)) return status;
+    status = move_cuts(p);
+    return status || p->request->shape.chunks == 1 ? status : move_even_cuts(p, recompute);
+}
+
+/* Finds the best cuts with or without recomputation. If none fit, *needs is what the least of them needs. Those that
+ * are best without a budget are the best within it, if they fit. */
+static sluice_status find_cuts(slc_pipeline_planning *p, bool recompute, uint64_t *needs, uint32_t *stage)
+{
+    bool does = false;
+    sluice_status status = SLUICE_OK;
+    slc_pipeline_planning_describe(p, recompute);
+    if (p->request->first_layer) return take_given(p, recompute, needs, stage);
+    if (p->budget_bytes) {
+        p->budget_bytes = 0;
+        status = search_cuts(p, recompute, needs, stage);
+        p->budget_bytes = p->request->budget_bytes;
+        const slc_cut_job cut = slc_pipeline_planning_cut(p, p->now.first_layer, recompute);
+        if (!status && isfinite(p->now.step_s)) status = stages_fit(p, &cut, &does);
+        if (!does) p->now.step_s = INFINITY;
+    }
+    return status || does ? status : search_cuts(p, recompute, needs, stage);
+}
+
+/* ---- Strategies ---- */
+
+static void ask_for(slc_pipeline_planning *p, uint32_t unit, const slc_pipeline_planning_level *l)
+{
+    p->asked[unit] = l->strategy;
+    p->held_asked[unit] = l->held;
+}
+
+static bool lies_in(const slc_cut_job *cut, uint32_t stage, const slc_unit *unit)
+{
+    for (uint32_t k = stage; k < slc_pipeline_pieces(&cut->shape); k += cut->shape.stages)
+        if (unit->uses[0].layer >= cut->first_layer[k] && unit->uses[0].layer < slc_piece_end(cut, k)) return true;
+    return false;
+}
+
+/* Gives the `count` largest units of a stage the level `up`, the others the one that they had. */
+static void raise_largest(slc_pipeline_planning *p, const uint32_t *units, uint32_t unit_count, uint32_t count,
+                          const slc_pipeline_planning_level *up)
+{
+    for (uint32_t n = 0; n < unit_count; n++) {
+        const uint32_t u = units[n];
+        ask_for(p, u, n < count ? up : &(slc_pipeline_planning_level){p->base.strategies[u], p->base.held[u]});
+    }
+}
+
+/* Lists the units of a stage, the largest first: what the next level saves is in proportion to that, and so is what it
+ * needs.
+ */
+static uint32_t list_largest(const slc_pipeline_planning *p, const slc_cut_job *cut, uint32_t stage, uint32_t *units)
+{
+    uint32_t count = 0;
+    for (uint32_t u = 0; u < p->job->unit_count; u++) {
+        if (slc_looks_up(&p->job->units[u]) || !lies_in(cut, stage, &p->job->units[u])) continue;
+        uint32_t at = count++;
+        for (; at && p->job->units[units[at - 1]].elements < p->job->units[u].elements; at--) units[at] = units[at - 1];
+        units[at] = u;
+    }
+    return count;
+}
+
+/* Gives as many units of a stage a faster level as fit, the largest first. */
+static sluice_status raise_stage(slc_pipeline_planning *p, const slc_cut_job *cut, uint32_t stage,
+                                 const slc_pipeline_planning_level *up, uint32_t *units)
+{
+    const uint32_t unit_count = list_largest(p, cut, stage, units);
+    uint32_t low = 0, high = unit_count;
+    memcpy(p->base.strategies, p->asked, p->job->unit_count * sizeof *p->asked);
+    memcpy(p->base.held, p->held_asked, p->job->unit_count * sizeof *p->held_asked);
+    while (low < high) {
+        const uint32_t middle = (low + high + 1) / 2;
+        uint64_t bytes;
+        raise_largest(p, units, unit_count, middle, up);
+        sluice_status status = stage_bytes(p, cut, stage, &bytes);
+        if (status) return status;
+        if (fits(p, bytes))
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    raise_largest(p, units, unit_count, low, up);
+    return SLUICE_OK;
+}
+
+/* Goes through the levels above the one that all units have, and takes what makes the step shorter. */
+static sluice_status raise_all(slc_pipeline_planning *p, int from)
+{
+    uint32_t *units = calloc((size_t)p->job->unit_count + 1, sizeof *units);
+    sluice_status status = units ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "%u units", p->job->unit_count);
+    for (int up = from + 1; !status && up < p->level_count; up++) {
+        const slc_cut_job cut = slc_pipeline_planning_cut(p, p->now.first_layer, p->now.recompute);
+        for (uint32_t s = 0; !status && s < p->request->shape.stages; s++)
+            status = raise_stage(p, &cut, s, &p->levels[up], units);
+        if (!status) status = weigh(p, &cut);
+        slc_pipeline_planning_ask_again(p);
+    }
+    free(units);
+    return status;
+}
+
+/* Gives both stages at a cut strategies anew, from the level `from` on. *fit: they have room for that level. */
+static sluice_status raise_anew(slc_pipeline_planning *p, const slc_cut_job *cut, const uint32_t stages[2], int from,
+                                uint32_t *units, bool *fit)
+{
+    sluice_status status = SLUICE_OK;
+    const int count = stages[0] == stages[1] ? 1 : 2;
+    *fit = true;
+    for (uint32_t u = 0; u < p->job->unit_count; u++)
+        if (lies_in(cut, stages[0], &p->job->units[u]) || lies_in(cut, stages[1], &p->job->units[u]))
+            ask_for(p, u, &p->levels[from]);
+    for (int k = 0; k < count && !status && *fit; k++) {
+        uint64_t bytes = 0;
+        status = stage_bytes(p, cut, stages[k], &bytes);
+        *fit = fits(p, bytes);
+    }
+    for (int up = from + 1; *fit && up < p->level_count; up++)
+        for (int k = 0; k < count && !status; k++) status = raise_stage(p, cut, stages[k], &p->levels[up], units);
+    return status;
+}
+
+/* Moves the cut before a piece by a layer, with strategies anew on both sides, if that makes the step shorter. */
+static sluice_status try_raised(slc_pipeline_planning *p, uint32_t piece, int by, int from, uint32_t *units,
+                                bool *moved)
+{
+    const uint32_t count = p->request->shape.stages, stages[2] = {(piece - 1) % count, piece % count};
+    const slc_cut_job cut = slc_pipeline_planning_cut(p, p->trial, p->now.recompute);
+    const double wanted_s = p->now.step_s * (1 - 1e-9);
+    double step_s = INFINITY;
+    bool fit = false;
+    if (!shift_cuts(p, piece, piece, by, p->trial)) return SLUICE_OK;
+    sluice_status status = raise_anew(p, &cut, stages, from, units, &fit);
+    if (!status && fit) status = simulate(p, &cut, &step_s);
+    if (!status && step_s < wanted_s) {
+        take_cuts(p, &cut, step_s);
+        *moved = true;
+    }
+    slc_pipeline_planning_ask_again(p);
+    return status;
+}
+
+/* Moves cuts with strategies anew. The programme's cuts are for stages whose units all have one level. If some have a
+ * faster one others may be better.
+ */
+static sluice_status move_raised(slc_pipeline_planning *p, int from)
+{
+    bool moved = from + 1 < p->level_count && !p->request->first_layer && p->pieces <= MANY_PIECES;
+    uint32_t *units = calloc((size_t)p->job->unit_count + 1, sizeof *units);
+    sluice_status status = units ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "%u units", p->job->unit_count);
+    for (int pass = 0; pass < RAISED_PASSES && moved && !status; pass++) {
+        moved = false;
+        for (uint32_t k = 1; k < p->pieces && !status; k++)
+            for (int by = -1; by <= 1 && !status; by += 2) status = try_raised(p, k, by, from, units, &moved);
+    }
+    free(units);
+    return status;
+}
+
+/* ---- Back into the programme ---- */
+
+/* Tells the programme of layers at the pace at which their stage was simulated: operations and gathers hold it up.
+ * *any: some stage was held up at all. */
+static sluice_status take_pace(slc_pipeline_planning *p, bool *any)
+{
+    const slc_cut_job cut = slc_pipeline_planning_cut(p, p->now.first_layer, p->now.recompute);
+    slc_pipeline_costs costs;
+    slc_pipeline_forecast f = {0};
+    sluice_status status = slc_pipeline_costs_init(&cut, &costs);
+    if (!status) status = slc_pipeline_simulate(&p->plan->program, &costs.times, NULL, &f);
+    *any = false;
+    for (uint32_t k = 0; !status && k < p->pieces; k++) {
+        const slc_stage_forecast *stage = &f.stages[k % cut.shape.stages];
+        const double pace = stage->compute_s > 0 ? 1 + stage->exposed_s / stage->compute_s : 1;
+        *any |= stage->exposed_s > 0;
+        for (uint32_t l = cut.first_layer[k]; l < slc_piece_end(&cut, k); l++) p->pace[l] = pace;
+    }
+    slc_pipeline_forecast_fini(&f);
+    slc_pipeline_costs_fini(&costs);
+    return status;
+}
+
+/* Asks the programme again with the times of simulated stages, until it proposes nothing faster. */
+static sluice_status repeat_with_times(slc_pipeline_planning *p, int from)
+{
+    sluice_status status = SLUICE_OK;
+    for (int round = 0; round < TIMES_ROUNDS && !status && !p->request->first_layer; round++) {
+        const double before_s = p->now.step_s;
+        bool any;
+        status = take_pace(p, &any);
+        if (status || !any) break;
+        p->plan->rounds++;
+        slc_pipeline_planning_describe(p, p->now.recompute);
+        status = propose(p, true, p->now.recompute);
+        if (!status) status = move_cuts(p);
+        if (!status) status = raise_all(p, from);
+        if (p->now.step_s >= before_s * (1 - 1e-9)) break;
+    }
+    for (uint32_t l = 0; l < p->layers; l++) p->pace[l] = 1;
+    return status;
+}
+
+/* ---- Planning ---- */
+
+/* Finds the fastest choice that fits with or without recomputation: the highest level that all units can have, then as
+ * much of the levels above it as fits. *needs and *stage are what the lowest needs, where nothing fits. */
+static sluice_status search(slc_pipeline_planning *p, bool recompute, uint64_t *needs, uint32_t *stage)
+{
+    int from = p->level_count;
+    sluice_status status = SLUICE_OK;
+    p->now.step_s = INFINITY;
+    while (!status && from-- > 0 && !isfinite(p->now.step_s)) {
+        for (uint32_t u = 0; u < p->job->unit_count; u++) ask_for(p, u, &p->levels[from]);
+        status = find_cuts(p, recompute, needs, stage);
+        if (isfinite(p->now.step_s)) break;
+    }
+    if (status || !isfinite(p->now.step_s)) return status;
+    status = raise_all(p, from);
+    if (!status) status = repeat_with_times(p, from);
+    if (!status) status = move_raised(p, from);
+    if (!status && p->now.step_s < p->best.step_s) slc_pipeline_planning_copy(p, &p->now, &p->best);
+    return status;
+}
+
+static bool has_fastest(const slc_pipeline_planning *p)
+{
+    const slc_pipeline_planning_level *top = &p->levels[p->level_count - 1];
+    bool all = isfinite(p->best.step_s);
+    for (uint32_t u = 0; u < p->job->unit_count; u++)
+        all &= p->best.strategies[u] == top->strategy && p->best.held[u] == top->held;
+    return all;
+}
+
+/* Finds the plan. Recomputation is tried if some unit cannot have the fastest strategy without it. */
+static sluice_status find_plan(slc_pipeline_planning *p)
+{
+    const uint8_t recompute = p->request->schedule->splits ? 0 : p->request->recompute;
+    uint64_t needs = UINT64_MAX, again_needs = UINT64_MAX;
+    uint32_t stage = 0, again_stage = 0;
+    sluice_status status = search(p, recompute == 1, &needs, &stage);
+    if (!status && recompute == 2 && !has_fastest(p)) {
+        status = search(p, true, &again_needs, &again_stage);
+        if (again_needs < needs) {
+            needs = again_needs;
+            stage = again_stage;
+        }
+    }
+    if (status) return status;
+    return isfinite(p->best.step_s) ? slc_pipeline_planning_finish(p) : over_budget(p, needs, stage);
+}
+
+sluice_status slc_pipeline_plan_make(const slc_pipeline_request *request, slc_pipeline_plan *out)
+{
+    slc_pipeline_planning p;
+    sluice_status status = slc_pipeline_planning_init(&p, request, out);
+    if (!status) status = find_plan(&p);
+    slc_pipeline_planning_fini(&p);
+    return status;
+}
