@@ -72,7 +72,8 @@ sluice_status slc_pipeline_cut(const slc_job *job, const slc_stages_request *req
     if (!status) {
         out->chunks = asked.shape.chunks;
         out->recompute = plan.recompute;
-        out->strategy = plan.strategy;
+        /* Stages that run have one rank each, for which the planner's own choice is dp. */
+        out->strategy = asked.strategy == SLC_STRATEGIES ? SLC_DP : asked.strategy;
         out->step_s = plan.forecast.step_s;
         memcpy(out->first_layer, plan.first_layer, slc_pipeline_pieces(&asked.shape) * sizeof *plan.first_layer);
     }
