@@ -79,9 +79,9 @@ sluice_status slc_training_saves_go_on(slc_training_saves *s, const slc_training
 sluice_status slc_training_saves_begin(slc_training_saves *s, const slc_training_position *position, bool last,
                                        bool *stop)
 {
+    s->last = last; /* nothing comes after what is awaited now, either */
     sluice_status status = slc_training_saves_go_on(s, position, true, stop);
     if (status || s->step == position->steps) return status; /* it has been saved instead, or could not be */
-    s->last = last;
     status = begin_save(s, position);
     if (status == SLUICE_ERR_IO) return try_again(s, position, stop);
     return status || !last ? status : slc_training_saves_go_on(s, position, true, stop);
