@@ -289,12 +289,13 @@ typedef struct {
      * sluice_rows_set says which it reads. 0: it reads all. */
     uint64_t row_elements;
     uint64_t most_rows; /* different rows in a micro-batch, at most; > 0 with row_elements, else 0 */
+    uint32_t group;     /* below 65536: which of sluice_step_options.group_rates is its own */
 } sluice_param_desc;
 
 /* Adds a parameter to a layer. All parameters together have at most 2^50 elements; all activations, all workspaces, all
  * that is reserved at most 2^54 bytes each. A registration that would exceed that is refused by name and adds nothing.
  * Errors: ARGUMENT (no name, or one that the layer has already; 0 elements or too many; row_elements and most_rows that
- * do not fit each other, the count, `tied` or `frozen`). */
+ * do not fit each other, the count, `tied` or `frozen`; a group that is too high). */
 SLUICE_API sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *desc, sluice_param **out);
 
 /* Makes a tied parameter of an earlier layer valid in `layer` too; both layers add to one gradient. Errors: ARGUMENT
@@ -428,6 +429,11 @@ typedef struct {
                            each adds the gradient of its sum (docs/porting.md). */
     bool exchange;         /* all ranks hold the same weights at this step's end, also if the optimizer would make a
                               local step (0/1 Adam): before reading, evaluating or saving */
+    /* Parameters of group g (sluice_param_desc.group) have the learning rate learning_rate * group_rates[g] in this
+     * step. group_count of them, at least one more than the highest group; copied. NULL: all have learning_rate. Not
+     * with a compressed optimizer. */
+    const double *group_rates;
+    uint64_t group_count;
 } sluice_step_options;
 
 /* The times, memory and traffic of a step. */
@@ -451,7 +457,8 @@ typedef struct {
 } sluice_step_report;
 
 /* Begins a step, between steps. Local, but it may wait for what the step before left to do. Errors: ARGUMENT (a
- * learning_rate or gradient_scale that is not finite). */
+ * learning_rate, gradient_scale or group rate that is not finite; fewer group rates than groups), UNSUPPORTED (group
+ * rates with a compressed optimizer). */
 SLUICE_API sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *options);
 /* For a parameter that was added with row_elements: which rows the layer that added it reads in the micro-batch that
  * comes next, in any order, a row as often as it is looked up. Local; after step_begin or evaluate_begin and, from the

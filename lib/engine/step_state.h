@@ -8,10 +8,12 @@
 typedef struct slc_step_state {
     uint64_t step;
     double learning_rate;
-    float scale;       /* of sums over ranks and micro-batches, by which reductions multiply them */
-    double left_scale; /* what is left of it to updates: 1, unless reductions leave it to them */
-    double factor;     /* of clipping */
-    bool skip;         /* NAN_SKIP: nothing is updated */
+    bool has_group_rates; /* else all parameters have learning_rate */
+    double *group_rates;  /* the factors on it, by the parameters' groups; kept from step to step */
+    float scale;          /* of sums over ranks and micro-batches, by which reductions multiply them */
+    double left_scale;    /* what is left of it to updates: 1, unless reductions leave it to them */
+    double factor;        /* of clipping */
+    bool skip;            /* NAN_SKIP: nothing is updated */
     int64_t bins[SLC_NORM_BINS];
     int64_t non_finite; /* reduced ranges with NaN or infinity, of all ranks after agreement */
     uint32_t bad_param; /* the first parameter in which this rank found such a range, or SLC_NONE */

@@ -32,6 +32,7 @@ typedef enum {
     OTHER_RATE,
     OTHER_SCALE,
     OTHER_EXCHANGE,
+    OTHER_GROUP_RATES,
     OTHER_STEP,      /* sluice_runtime_step_set with another number */
     EVALUATES_ALONE, /* rank 0 evaluates while the others train */
     READS_ALONE,
@@ -143,11 +144,14 @@ static sluice_status run_backward(program *p, int l)
 
 static sluice_status train_step(program *p)
 {
+    static const double rates[] = {1, 0.9};
     const bool other = p->rank == 1;
     const sluice_step_options options = {.struct_size = sizeof(sluice_step_options),
                                          .learning_rate = other && makes(p, OTHER_RATE) ? 0.02 : 0.01,
                                          .gradient_scale = other && makes(p, OTHER_SCALE) ? 0.5 : 0,
-                                         .exchange = other && makes(p, OTHER_EXCHANGE)};
+                                         .exchange = other && makes(p, OTHER_EXCHANGE),
+                                         .group_rates = &rates[other && makes(p, OTHER_GROUP_RATES)],
+                                         .group_count = 1};
     sluice_status status = sluice_step_begin(p->rt, &options);
     for (int l = 0; !status && l < 2; l++) status = run_forward(p, l);
     for (int l = 2; !status && l-- > 0;) status = run_backward(p, l);
@@ -265,6 +269,8 @@ static void what_ranks_call_is_compared(void **state)
                          .line = {"gradient_scale is 0 on rank 0 and 0.5 on rank 1"}});
     expect(
         (expectation){OTHER_EXCHANGE, .status = SLUICE_ERR_MISMATCH, .step = 1, .line = {"exchange is 0 on rank 0"}});
+    expect((expectation){OTHER_GROUP_RATES, .status = SLUICE_ERR_MISMATCH, .step = 1,
+                         .line = {"group_rates are others on rank 0 and on rank 1"}});
     expect((expectation){OTHER_STEP, .status = SLUICE_ERR_MISMATCH, .step = 0,
                          .line = {"number of updates", "is 7 on rank 0 and 8 on rank 1"}});
 }

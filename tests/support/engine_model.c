@@ -100,6 +100,7 @@ static int add_params(engine_model *w, uint64_t *random)
             p->bf16_gradient = p->bf16 && w->t->bf16_wire && (w->t->micro_batches == 1 || w->t->each);
             p->frozen = draw(random, 6) == 0;
             p->no_decay = draw(random, 2);
+            p->group = w->param_count % GROUPS;
             bool tied = l + 1 < w->t->layers && draw(random, w->t->look_ups ? 2 : 4) == 0;
             if (tied) p->tied_layer = (int)(l + 1 + draw(random, w->t->layers - l - 1));
             if (tied && w->t->look_ups) draw_shape(p, w->t->split, random);
@@ -117,7 +118,8 @@ static int add_params(engine_model *w, uint64_t *random)
                                                               .tied = tied,
                                                               .no_backward_value = p->no_backward_value,
                                                               .row_elements = p->row_elements,
-                                                              .most_rows = p->most_rows},
+                                                              .most_rows = p->most_rows,
+                                                              .group = p->group},
                                          &p->param));
             RANK_CHECK(sluice_param_dtype(p->param) == (p->bf16 ? SLUICE_BF16 : SLUICE_FP32));
             RANK_CHECK(sluice_param_gradient_dtype(p->param) == (p->bf16_gradient ? SLUICE_BF16 : SLUICE_FP32));

@@ -7,7 +7,7 @@
 
 #include <sluice/sluice.h>
 
-enum { PARAMS_MAX = 16, LOOKED_UP_MAX = 24 };
+enum { PARAMS_MAX = 16, LOOKED_UP_MAX = 24, GROUPS = 3 };
 
 typedef struct {
     sluice_param *param;
@@ -15,6 +15,7 @@ typedef struct {
     float *value, *gradient, *m, *v; /* value: the master; m, v: the optimizer's states */
     uint64_t count;
     uint32_t layer;
+    uint32_t group;
     int tied_layer, last_layer; /* the second and the third use, or -1 */
     bool frozen, no_decay, no_backward_value;
     uint64_t row_elements, most_rows; /* row_elements 0: its layer reads all of it */

@@ -97,10 +97,20 @@ static float local_gradient(const known_param *k, int rank, uint64_t step, uint3
 
 sluice_step_options engine_oracle_options(const trial *t, uint64_t step)
 {
+    static const double rates[][GROUPS] = {{1, 0.5, 3}, {0, 1.25, -1}};
     double mean = 1.0 / ((double)t->ranks * t->micro_batches);
+    const bool by_group = step % 4 != 1;
     return (sluice_step_options){.struct_size = sizeof(sluice_step_options),
                                  .learning_rate = 0.02 * (double)(1 + step % 3),
-                                 .gradient_scale = step % 2 ? 0 : 0.7 * mean};
+                                 .gradient_scale = step % 2 ? 0 : 0.7 * mean,
+                                 .group_rates = by_group ? rates[step % 4 == 2] : NULL,
+                                 .group_count = by_group ? GROUPS : 0};
+}
+
+static double rate_of(const engine_model *w, uint64_t step, const known_param *k)
+{
+    const sluice_step_options options = engine_oracle_options(w->t, step);
+    return options.group_rates ? options.learning_rate * options.group_rates[k->group] : options.learning_rate;
 }
 
 void engine_oracle_reduce(engine_model *w, uint64_t step)
@@ -138,7 +148,7 @@ double engine_oracle_norm(const engine_model *w)
     return sqrt(sum);
 }
 
-static void apply_own(engine_model *w, uint64_t step, double rate, double factor)
+static void apply_own(engine_model *w, uint64_t step, double factor)
 {
     for (uint32_t p = 0; p < w->param_count; p++) {
         known_param *k = &w->params[p];
@@ -147,7 +157,7 @@ static void apply_own(engine_model *w, uint64_t step, double rate, double factor
                            .state = {k->m},
                            .count = k->count,
                            .step = step,
-                           .learning_rate = rate,
+                           .learning_rate = rate_of(w, step, k),
                            .gradient_factor = factor,
                            .no_decay = k->no_decay};
         if (!k->frozen) engine_model_update(&u, NULL);
@@ -155,26 +165,26 @@ static void apply_own(engine_model *w, uint64_t step, double rate, double factor
 }
 
 /* LAMB's kernel runs on whole parameters; its own test compares it with float64. */
-static int apply_lamb(engine_model *w, uint64_t step, double rate)
+static int apply_lamb(engine_model *w, uint64_t step)
 {
     slc_device *device;
     sluice_stream stream;
     sluice_config config;
     sluice_config_init(&config);
     const sluice_lamb *lamb = &config.lamb;
-    const slc_adamw_settings settings = {.learning_rate = rate,
-                                         .beta1 = lamb->beta1,
-                                         .beta2 = lamb->beta2,
-                                         .epsilon = lamb->epsilon,
-                                         .weight_decay = lamb->weight_decay,
-                                         .gradient_factor = 1,
-                                         .bias_correction1 = 1 - pow(lamb->beta1, (double)step),
-                                         .bias_correction2 = 1 - pow(lamb->beta2, (double)step)};
+    slc_adamw_settings settings = {.beta1 = lamb->beta1,
+                                   .beta2 = lamb->beta2,
+                                   .epsilon = lamb->epsilon,
+                                   .weight_decay = lamb->weight_decay,
+                                   .gradient_factor = 1,
+                                   .bias_correction1 = 1 - pow(lamb->beta1, (double)step),
+                                   .bias_correction2 = 1 - pow(lamb->beta2, (double)step)};
     RANK_CHECK(!slc_device_open("cpu", &device));
     RANK_CHECK(!slc_stream_create(device, 1, &stream));
     for (uint32_t p = 0; p < w->param_count; p++) {
         known_param *k = &w->params[p];
         if (k->frozen) continue;
+        settings.learning_rate = rate_of(w, step, k);
         int64_t values[SLC_NORM_BINS] = {0}, updates[SLC_NORM_BINS] = {0};
         const slc_lamb_bins bins = {values, updates};
         const slc_adamw_range range = {.count = k->count,
@@ -194,9 +204,9 @@ static int apply_lamb(engine_model *w, uint64_t step, double rate)
     return 0;
 }
 
-int engine_oracle_update(engine_model *w, uint64_t step, double rate, double factor)
+int engine_oracle_update(engine_model *w, uint64_t step, double factor)
 {
-    if (w->t->lamb) return apply_lamb(w, step, rate);
-    apply_own(w, step, rate, factor);
+    if (w->t->lamb) return apply_lamb(w, step);
+    apply_own(w, step, factor);
     return 0;
 }

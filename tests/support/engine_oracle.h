@@ -16,7 +16,7 @@ float engine_oracle_row_contribution(const known_param *k, int rank, uint64_t st
 /* The rows that a rank looks up in a micro-batch, a few of them again and again; returns how many. */
 uint32_t engine_oracle_rows(const known_param *k, int rank, uint64_t step, uint32_t m, uint32_t p, int32_t *rows);
 
-/* Returns the settings of a step, which differ from step to step. */
+/* Returns the settings of a step, which differ from step to step. Rates of groups, where it has some, are static. */
 sluice_step_options engine_oracle_options(const trial *t, uint64_t step);
 
 /* Fills k->gradient of every parameter with the step's reduced gradient. */
@@ -26,6 +26,6 @@ void engine_oracle_reduce(engine_model *w, uint64_t step);
  * kernel's affair. */
 double engine_oracle_norm(const engine_model *w);
 
-/* Updates the plain arrays with the reduced gradient times `factor`, as the trial's optimizer does (LAMB takes no
- * factor). Returns 0, or 1 after a line on standard error. */
-int engine_oracle_update(engine_model *w, uint64_t step, double rate, double factor);
+/* Updates the plain arrays with the reduced gradient times `factor`, at the step's rates, as the trial's optimizer does
+ * (LAMB takes no factor). Returns 0, or 1 after a line on standard error. */
+int engine_oracle_update(engine_model *w, uint64_t step, double factor);

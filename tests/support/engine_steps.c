@@ -177,9 +177,12 @@ static int evaluate(engine_model *w, uint32_t passes)
 static int train_step(engine_model *w, uint64_t step)
 {
     const trial *t = w->t;
-    const sluice_step_options options = engine_oracle_options(t, step);
-    double factor = 1;
+    sluice_step_options options = engine_oracle_options(t, step);
+    double factor = 1, rates[GROUPS];
+    for (uint32_t g = 0; g < options.group_count; g++) rates[g] = options.group_rates[g];
+    if (options.group_rates) options.group_rates = rates;
     RANK_CHECK(!sluice_step_begin(w->rt, &options));
+    for (uint32_t g = 0; g < options.group_count; g++) rates[g] = 1e30; /* they have been copied */
     for (uint32_t m = 0; m < t->micro_batches; m++) {
         if (look_up(w, step, m)) return 1;
         for (uint32_t l = 0; l < t->layers; l++)
@@ -197,7 +200,7 @@ static int train_step(engine_model *w, uint64_t step)
         factor = t->clip / (report.gradient_norm + 1e-6);
         if (factor > 1) factor = 1;
     }
-    return engine_oracle_update(w, step, options.learning_rate, factor);
+    return engine_oracle_update(w, step, factor);
 }
 
 /* Often does nothing between steps, else makes one of the calls that want everything applied. */

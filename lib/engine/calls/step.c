@@ -59,6 +59,33 @@ static uint64_t count_bytes_sent(const sluice_runtime *rt)
     return slc_comm_bytes_sent(rt->comm) + slc_stage_messages_bytes_sent(rt);
 }
 
+static sluice_status check_group_rates(const sluice_runtime *rt, const sluice_step_options *options)
+{
+    const uint32_t groups = rt->model.group_count;
+    if (!options->group_rates) return SLUICE_OK;
+    if (rt->compression.on)
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "step_begin: group_rates: the optimizer %s has one rate for all parameters; leave them out",
+                         rt->optimizer.name);
+    if (options->group_count < groups)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "step_begin: %llu group_rates, but a parameter is of group %u; give one for each group",
+                         (unsigned long long)options->group_count, groups - 1);
+    for (uint32_t g = 0; g < groups; g++)
+        if (!isfinite(options->group_rates[g] * options->learning_rate))
+            return slc_error(SLUICE_ERR_ARGUMENT, "step_begin: group_rates[%u] is %g; give finite numbers", g,
+                             options->group_rates[g]);
+    return SLUICE_OK;
+}
+
+/* Updates of the step run when the caller's array may be gone. */
+static void take_group_rates(const sluice_runtime *rt, slc_step_state *step, const sluice_step_options *options)
+{
+    step->has_group_rates = options->group_rates != NULL;
+    for (uint32_t g = 0; step->has_group_rates && g < rt->model.group_count; g++)
+        step->group_rates[g] = options->group_rates[g];
+}
+
 sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *given)
 {
     sluice_step_options full = {0}, *options = &full;
@@ -67,6 +94,8 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
     if (status) return status;
     if (!given || !isfinite(options->learning_rate) || !isfinite(options->gradient_scale))
         return slc_error(SLUICE_ERR_ARGUMENT, "step_begin: learning_rate and gradient_scale must be finite numbers");
+    status = check_group_rates(rt, options);
+    if (status) return status;
 
     slc_pass *pass = &rt->train;
     status = slc_check_call(rt, "step_begin", NULL, options);
@@ -78,6 +107,7 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
     double scale = options->gradient_scale;
     if (scale == 0) scale = 1.0 / ((double)rt->replicas * rt->config.micro_batches);
     *step = (slc_step_state){.norms = step->norms,
+                             .group_rates = step->group_rates,
                              .ahead = step->ahead,
                              .step = rt->step + 1,
                              .started_ns = slc_clock_ns(),
@@ -87,6 +117,7 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
                              .left_scale = leaves_scale(rt) ? scale : 1,
                              .factor = 1,
                              .bad_param = SLC_NONE};
+    take_group_rates(rt, step, options);
     begin_compressed(rt, step, options);
     slc_look_ups_forget(rt);
     slc_marks_begin_step(rt);

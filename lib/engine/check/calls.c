@@ -17,7 +17,8 @@ typedef struct {
     uint64_t step; /* updates applied */
     double learning_rate, gradient_scale;
     uint64_t exchange;
-    uint64_t written; /* hash over all parameters */
+    uint64_t group_rates; /* hash over all; 0: none */
+    uint64_t written;     /* hash over all parameters */
 } saying;
 
 void slc_check_written(sluice_param *param, const char *state, uint64_t first, uint64_t count, const float *src)
@@ -57,6 +58,10 @@ static sluice_status compare_saying(const saying *zero, const saying *other, int
         return differs(zero->call, "gradient_scale", r, zero->gradient_scale, other->gradient_scale);
     if (zero->exchange != other->exchange)
         return differs(zero->call, "exchange", r, (double)zero->exchange, (double)other->exchange);
+    if (zero->group_rates != other->group_rates)
+        return slc_error(SLUICE_ERR_MISMATCH,
+                         "%s: group_rates are others on rank 0 and on rank %d; give every rank the same", zero->call,
+                         r);
     return SLUICE_OK;
 }
 
@@ -114,6 +119,9 @@ sluice_status slc_check_call(sluice_runtime *rt, const char *call, const sluice_
         mine.learning_rate = options->learning_rate;
         mine.gradient_scale = options->gradient_scale;
         mine.exchange = options->exchange;
+        if (options->group_rates)
+            mine.group_rates =
+                slc_fnv(SLC_FNV_START, options->group_rates, rt->model.group_count * sizeof *options->group_rates);
     }
     mine.written = slc_fnv(SLC_FNV_START, rt->check->written, rt->model.param_count * sizeof *rt->check->written);
     saying *all = malloc((size_t)rt->size * sizeof *all);

@@ -184,6 +184,16 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *given,
     return SLUICE_OK;
 }
 
+/* Of the two steps that may be under way at once, each has rates of its own. */
+static sluice_status make_group_rates(sluice_runtime *rt)
+{
+    for (int i = 0; i < 2; i++) {
+        rt->steps[i].group_rates = calloc(rt->model.group_count, sizeof *rt->steps[i].group_rates);
+        if (!rt->steps[i].group_rates) return slc_error(SLUICE_ERR_MEMORY, "rates of %u groups", rt->model.group_count);
+    }
+    return SLUICE_OK;
+}
+
 sluice_status sluice_runtime_commit(sluice_runtime *rt)
 {
     SLC_HOLD_FLOATS;
@@ -199,6 +209,7 @@ sluice_status sluice_runtime_commit(sluice_runtime *rt)
         return slc_error(SLUICE_ERR_ARGUMENT, "commit: there is no layer or no parameter; register the model first");
 
     status = slc_engine_compare_registration(rt);
+    if (!status) status = make_group_rates(rt);
     if (!status) status = slc_stage_begin(rt);
     if (!status) status = slc_engine_choose_block(rt);
     if (!status) status = slc_engine_make_job(rt);
@@ -265,6 +276,7 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     if (!rt->config.optimizer) slc_optimizer_destroy(&rt->optimizer, &rt->onebit);
     slc_pinned_destroy(&rt->compression.memory);
     slc_norms_destroy(rt);
+    for (int i = 0; i < 2; i++) free(rt->steps[i].group_rates);
     if (rt->device) {
         slc_lane_events_destroy(&rt->lanes.events);
         slc_stream_destroy(&rt->compute);

@@ -39,6 +39,7 @@ static uint64_t hash_layer(const sluice_runtime *rt, uint32_t index)
                                (uint64_t)p->no_backward_value << 3);
         hash_number(&hash, p->row_elements);
         hash_number(&hash, p->most_rows);
+        hash_number(&hash, p->group);
     }
     for (uint32_t i = 0; i < layer->use_count; i++) hash_text(&hash, layer->uses[i]->name);
     for (uint32_t i = 0; i < rt->model.activation_count; i++) {

@@ -16,6 +16,7 @@
 /* The most elements of all parameters together; the most bytes of all activations, of all workspaces, and of everything
  * reserved. Below these limits no product, padding or sum that planning makes reaches 2^64. */
 static const uint64_t elements_max = UINT64_C(1) << 50, bytes_max = UINT64_C(1) << 54;
+enum { GROUPS_MOST = 65536 }; /* each step copies a rate of each group */
 
 static bool fits(uint64_t sum, uint64_t more, uint64_t most)
 {
@@ -145,6 +146,9 @@ static sluice_status check_param(const sluice_layer *layer, const sluice_param_d
                          "layer \"%s\": parameter \"%s\" has %llu elements, with those before it more than 2^50; "
                          "is its count computed from a negative number?",
                          layer->name, desc->name, (unsigned long long)desc->count);
+    if (desc->group >= GROUPS_MOST)
+        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": parameter \"%s\" is of group %u; give one below %d",
+                         layer->name, desc->name, desc->group, GROUPS_MOST);
     return check_rows(layer, desc);
 }
 
@@ -182,6 +186,7 @@ sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *giv
                             .no_backward_value = desc->no_backward_value,
                             .row_elements = desc->row_elements,
                             .most_rows = desc->most_rows,
+                            .group = desc->group,
                             .rows_unit = SLC_NONE};
     HASH_ADD_KEYPTR(hh, rt->model.params_by_name, name, strlen(name), param);
     if (!param->hh.tbl) {
@@ -192,6 +197,7 @@ sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *giv
     if (param->most_rows > row_count) param->most_rows = row_count;
     rt->model.params[rt->model.param_count++] = param;
     rt->model.elements += padded(param->count);
+    if (rt->model.group_count <= param->group) rt->model.group_count = param->group + 1;
     *out = param;
     return SLUICE_OK;
 

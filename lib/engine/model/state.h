@@ -25,6 +25,7 @@ struct sluice_param {
     sluice_dtype dtype;
     bool frozen, no_decay, tied, no_backward_value;
     bool apart;     /* replicas differ by roundings: whatever reads it takes each element from its owner */
+    uint32_t group; /* of the step's rates */
     uint32_t unit;  /* SLC_NONE: it lies in another stage */
     uint64_t first; /* its first element in the unit */
     bool fresh;     /* nothing has been added to its gradient yet: the content is undefined */
@@ -83,6 +84,7 @@ typedef struct {
     sluice_layer *layers_by_name; /* hash tables of all layers and of all parameters */
     sluice_param *params_by_name;
     uint32_t layer_count, param_count, activation_count, workspace_count;
+    uint32_t group_count;                                 /* one more than the highest group of a parameter */
     uint64_t reserved_bytes;                              /* after commit the most that any rank reserves */
     uint64_t elements, activation_bytes, workspace_bytes; /* sums; elements with the padding of each parameter */
 } slc_registration;

@@ -53,7 +53,8 @@ sluice_update slc_update_of(const sluice_runtime *rt, uint32_t unit, const sluic
         .rounded = state->master ? value : NULL,
         .count = range->count,
         .step = step->step,
-        .learning_rate = step->learning_rate,
+        .learning_rate =
+            step->has_group_rates ? step->learning_rate * step->group_rates[param->group] : step->learning_rate,
         .gradient_factor = step->factor * step->left_scale,
         .no_decay = param->no_decay,
         .parameter = param->number,

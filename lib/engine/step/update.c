@@ -67,7 +67,8 @@ static bool follows(const sluice_runtime *rt, const sluice_update *last, const s
     return true;
 }
 
-/* Blocks cut a parameter into ranges that may lie one after the other: these are one. */
+/* Blocks cut a parameter into ranges that may lie one after the other: these are one. What one call gets has one
+ * learning rate. */
 static sluice_status gather(gathering *g, const sluice_update *update, const sluice_optimizer_sums *sums)
 {
     sluice_update *last = g->count ? &g->at[g->count - 1] : NULL;
@@ -75,7 +76,8 @@ static sluice_status gather(gathering *g, const sluice_update *update, const slu
         last->count += update->count;
         return SLUICE_OK;
     }
-    sluice_status status = g->count == SLUICE_OPTIMIZER_RANGES_MAX ? gathering_end(g) : SLUICE_OK;
+    const bool ends = last && (g->count == SLUICE_OPTIMIZER_RANGES_MAX || last->learning_rate != update->learning_rate);
+    sluice_status status = ends ? gathering_end(g) : SLUICE_OK;
     if (sums) g->sums[g->count] = *sums;
     g->at[g->count++] = *update;
     return status;
