@@ -132,7 +132,7 @@ typedef struct {
                          step begins and ends with all of it exposed. split: the look-up gets a table of the rows
                          it touches, whose gradients are reduced by themselves and added after the other uses';
                          a setting of the job: weights differ from joint's by rounding */
-    uint32_t micro_batches;     /* a step; the plan is made for this many */
+    uint32_t micro_batches;     /* a step, at most; the plan is made for this many */
     sluice_recompute recompute; /* changes memory and time, no bit of the weights */
     uint64_t block_bytes;       /* base block of fp32, 64 bytes to 4 GiB: fixes who owns what. It is the full size, so a
                                    message is block / N. A block of a bf16 parameter has as many elements, so half the
@@ -424,9 +424,9 @@ typedef struct {
     size_t struct_size;    /* of this struct; SLUICE_INIT sets it */
     double learning_rate;  /* of this step: schedules are the program's */
     double gradient_scale; /* what sums over ranks and micro-batches are multiplied by; 0: 1/(N*M), N ranks and M
-                           micro-batches. A rank's own gradient, if it is compressed, is scaled by N times this. For
-                           a mean over T targets, of which ranks or micro-batches have different numbers, 1/T, if
-                           each adds the gradient of its sum (docs/porting.md). */
+                           micro-batches of the step. A rank's own gradient, if it is compressed, is scaled by N
+                           times this. For a mean over T targets, of which ranks or micro-batches have different
+                           numbers, 1/T, if each adds the gradient of its sum (docs/porting.md). */
     bool exchange;         /* all ranks hold the same weights at this step's end, also if the optimizer would make a
                               local step (0/1 Adam): before reading, evaluating or saving */
     /* Parameters of group g (sluice_param_desc.group) have the learning rate learning_rate * group_rates[g] in this
@@ -434,6 +434,10 @@ typedef struct {
      * with a compressed optimizer. */
     const double *group_rates;
     uint64_t group_count;
+    /* Micro-batches of this step, at most sluice_config.micro_batches, whose plan and types of gradients stay: those
+     * that are left out move nothing. Steps with fewer are measured slot by slot alone, and predicted_step_s is 0. 0:
+     * all. */
+    uint32_t micro_batches;
 } sluice_step_options;
 
 /* The times, memory and traffic of a step. */
@@ -452,13 +456,13 @@ typedef struct {
     uint64_t peak_bytes;  /* highest end of any claim so far */
     uint64_t bytes_sent;  /* by this rank in this step, counted as messages would carry them */
     uint32_t plan;        /* which plan ran it: 1 is commit's, each re-plan counts one up */
-    double predicted_step_s; /* by that plan, from measured times; 0: not known */
+    double predicted_step_s; /* by that plan, from measured times; 0: not known, or the step had fewer micro-batches */
     double planning_s;       /* after the step: what step_end took to plan again and to move over; 0: it did not */
 } sluice_step_report;
 
 /* Begins a step, between steps. Local, but it may wait for what the step before left to do. Errors: ARGUMENT (a
- * learning_rate, gradient_scale or group rate that is not finite; fewer group rates than groups), UNSUPPORTED (group
- * rates with a compressed optimizer). */
+ * learning_rate, gradient_scale or group rate that is not finite; fewer group rates than groups; more micro_batches
+ * than the config has), UNSUPPORTED (group rates with a compressed optimizer). */
 SLUICE_API sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *options);
 /* For a parameter that was added with row_elements: which rows the layer that added it reads in the micro-batch that
  * comes next, in any order, a row as often as it is looked up. Local; after step_begin or evaluate_begin and, from the

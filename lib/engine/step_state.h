@@ -4,9 +4,11 @@
 
 #include "lib/kernels/norm/norm.h"
 #include "lib/optim/compressed.h"
+#include "lib/plan/plan.h"
 
 typedef struct slc_step_state {
     uint64_t step;
+    uint32_t micro_batches; /* that it runs (slc_step_ordinal) */
     double learning_rate;
     bool has_group_rates; /* else all parameters have learning_rate */
     double *group_rates;  /* the factors on it, by the parameters' groups; kept from step to step */
@@ -31,3 +33,9 @@ typedef struct slc_step_state {
     double own_scale, own_factor;   /* of this rank's own gradient: as if it was averaged over one rank; of clipping */
     int64_t own_bins[SLC_NORM_BINS];
 } slc_step_state;
+
+/* The number among the micro-batches that the step runs; SLC_NONE: it is left out. */
+static inline uint32_t slc_step_ordinal(const slc_step_state *step, uint32_t most, uint32_t micro_batch)
+{
+    return slc_ordinal_of_run(step->micro_batches, most, micro_batch);
+}

@@ -153,6 +153,24 @@ static inline bool slc_is_reduction(slc_item_kind kind)
     return kind == SLC_ITEM_REDUCE_SCATTER || kind == SLC_ITEM_ALL_REDUCE;
 }
 
+/* A step may run fewer micro-batches than its plan has: `run` of `most`. The plan's number `micro_batch` is the step's
+ * number slc_ordinal_of_run, or SLC_NONE where it is left out. The last one always runs, since reductions follow it,
+ * and those before it are left out first: what the plan puts next to the first and the last one stays there. */
+static inline uint32_t slc_ordinal_of_run(uint32_t run, uint32_t most, uint32_t micro_batch)
+{
+    if (micro_batch + 1 == most) return run - 1;
+    return micro_batch + 1 < run ? micro_batch : SLC_NONE;
+}
+
+/* Is an item, slot or operation, one of a micro-batch that is left out? Values are gathered for a micro-batch, and
+ * gradients reduced after it, only if it runs. */
+static inline bool slc_is_left_out(const slc_item *item, uint32_t run, uint32_t most)
+{
+    const bool of_micro_batch =
+        item->kind == SLC_ITEM_SLOT || item->kind == SLC_ITEM_GATHER_WINDOW || slc_is_reduction(item->kind);
+    return of_micro_batch && slc_ordinal_of_run(run, most, item->micro_batch) == SLC_NONE;
+}
+
 /* Do two operations on one unit have a block in common? */
 static inline bool slc_share_blocks(const slc_item *a, const slc_item *b)
 {

@@ -33,6 +33,7 @@ typedef enum {
     OTHER_SCALE,
     OTHER_EXCHANGE,
     OTHER_GROUP_RATES,
+    OTHER_MICRO_BATCHES,
     OTHER_STEP,      /* sluice_runtime_step_set with another number */
     EVALUATES_ALONE, /* rank 0 evaluates while the others train */
     READS_ALONE,
@@ -151,7 +152,8 @@ static sluice_status train_step(program *p)
                                          .gradient_scale = other && makes(p, OTHER_SCALE) ? 0.5 : 0,
                                          .exchange = other && makes(p, OTHER_EXCHANGE),
                                          .group_rates = &rates[other && makes(p, OTHER_GROUP_RATES)],
-                                         .group_count = 1};
+                                         .group_count = 1,
+                                         .micro_batches = other && makes(p, OTHER_MICRO_BATCHES)};
     sluice_status status = sluice_step_begin(p->rt, &options);
     for (int l = 0; !status && l < 2; l++) status = run_forward(p, l);
     for (int l = 2; !status && l-- > 0;) status = run_backward(p, l);
@@ -271,6 +273,8 @@ static void what_ranks_call_is_compared(void **state)
         (expectation){OTHER_EXCHANGE, .status = SLUICE_ERR_MISMATCH, .step = 1, .line = {"exchange is 0 on rank 0"}});
     expect((expectation){OTHER_GROUP_RATES, .status = SLUICE_ERR_MISMATCH, .step = 1,
                          .line = {"group_rates are others on rank 0 and on rank 1"}});
+    expect((expectation){OTHER_MICRO_BATCHES, .status = SLUICE_ERR_MISMATCH, .step = 1,
+                         .line = {"micro_batches is 0 on rank 0 and 1 on rank 1"}});
     expect((expectation){OTHER_STEP, .status = SLUICE_ERR_MISMATCH, .step = 0,
                          .line = {"number of updates", "is 7 on rank 0 and 8 on rank 1"}});
 }

@@ -44,6 +44,7 @@ static void every_way_of_bf16_matches_the_oracle(void **state)
                                         .layers = 3 + number % 3,
                                         .micro_batches = sums ? 3 : 1,
                                         .each = sums == 2,
+                                        .fewer = sums && number % 2,
                                         .schedule = schedules[number % SCHEDULES],
                                         .strategy = strategies[strategy],
                                         .recompute = recomputes[number % 3],

@@ -95,16 +95,22 @@ static float local_gradient(const known_param *k, int rank, uint64_t step, uint3
     return sum;
 }
 
+uint32_t engine_oracle_micro_batches(const trial *t, uint64_t step)
+{
+    return t->fewer ? 1 + (uint32_t)(mix(t->seed + step) % t->micro_batches) : t->micro_batches;
+}
+
 sluice_step_options engine_oracle_options(const trial *t, uint64_t step)
 {
     static const double rates[][GROUPS] = {{1, 0.5, 3}, {0, 1.25, -1}};
-    double mean = 1.0 / ((double)t->ranks * t->micro_batches);
+    double mean = 1.0 / ((double)t->ranks * engine_oracle_micro_batches(t, step));
     const bool by_group = step % 4 != 1;
     return (sluice_step_options){.struct_size = sizeof(sluice_step_options),
                                  .learning_rate = 0.02 * (double)(1 + step % 3),
                                  .gradient_scale = step % 2 ? 0 : 0.7 * mean,
                                  .group_rates = by_group ? rates[step % 4 == 2] : NULL,
-                                 .group_count = by_group ? GROUPS : 0};
+                                 .group_count = by_group ? GROUPS : 0,
+                                 .micro_batches = t->fewer ? engine_oracle_micro_batches(t, step) : 0};
 }
 
 static double rate_of(const engine_model *w, uint64_t step, const known_param *k)
@@ -117,15 +123,16 @@ void engine_oracle_reduce(engine_model *w, uint64_t step)
 {
     const trial *t = w->t;
     double given = engine_oracle_options(t, step).gradient_scale;
-    float scale = (float)(given != 0 ? given : 1.0 / ((double)t->ranks * t->micro_batches));
+    const uint32_t micro_batches = engine_oracle_micro_batches(t, step);
+    float scale = (float)(given != 0 ? given : 1.0 / ((double)t->ranks * micro_batches));
     for (uint32_t p = 0; p < w->param_count; p++) {
         known_param *k = &w->params[p];
         for (uint64_t i = 0; i < k->count; i++) {
             float reduced = 0, looked_up;
             bool narrow = k->bf16_gradient && t->micro_batches == 1; /* a sum over micro-batches stays fp32 */
-            uint32_t groups = t->each ? t->micro_batches : 1;
+            uint32_t groups = t->each ? micro_batches : 1;
             for (uint32_t g = 0; g < groups; g++) {
-                uint32_t first = t->each ? g : 0, last = t->each ? g : t->micro_batches - 1;
+                uint32_t first = t->each ? g : 0, last = t->each ? g : micro_batches - 1;
                 float sum = local_gradient(k, 0, step, first, last, p, i);
                 for (int r = 1; r < t->ranks; r++) sum = sum + local_gradient(k, r, step, first, last, p, i);
                 reduced = g ? reduced + scale * sum : scale * sum;

@@ -16,6 +16,9 @@ float engine_oracle_row_contribution(const known_param *k, int rank, uint64_t st
 /* The rows that a rank looks up in a micro-batch, a few of them again and again; returns how many. */
 uint32_t engine_oracle_rows(const known_param *k, int rank, uint64_t step, uint32_t m, uint32_t p, int32_t *rows);
 
+/* Returns the micro-batches of a step: all that there are at most, or a number that the step decides. */
+uint32_t engine_oracle_micro_batches(const trial *t, uint64_t step);
+
 /* Returns the settings of a step, which differ from step to step. Rates of groups, where it has some, are static. */
 sluice_step_options engine_oracle_options(const trial *t, uint64_t step);
 

@@ -183,7 +183,7 @@ static int train_step(engine_model *w, uint64_t step)
     if (options.group_rates) options.group_rates = rates;
     RANK_CHECK(!sluice_step_begin(w->rt, &options));
     for (uint32_t g = 0; g < options.group_count; g++) rates[g] = 1e30; /* they have been copied */
-    for (uint32_t m = 0; m < t->micro_batches; m++) {
+    for (uint32_t m = 0; m < engine_oracle_micro_batches(t, step); m++) {
         if (look_up(w, step, m)) return 1;
         for (uint32_t l = 0; l < t->layers; l++)
             if (forward(w, l)) return 1;

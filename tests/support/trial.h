@@ -11,6 +11,7 @@ typedef struct {
     uint64_t seed;
     int ranks;
     uint32_t layers, micro_batches;
+    bool fewer; /* steps have micro_batches at most, each a number of its own */
     const char *schedule, *strategy;
     sluice_recompute recompute;
     bool random;             /* strategies and order are drawn from the seed */

@@ -18,7 +18,7 @@ static bool between_micro_batches(const sluice_runtime *rt, uint32_t *micro_batc
     if (rt->mode == SLC_IN_EVALUATION) return rt->at.cursor == rt->evaluate.slot_count;
     if (rt->mode != SLC_IN_STEP || rt->at.cursor >= pass->slot_count || rt->at.state != SLC_BETWEEN_SLOTS) return false;
     const slc_item *next = &pass->program->items[pass->slots[rt->at.cursor]];
-    *micro_batch = next->micro_batch;
+    *micro_batch = slc_step_ordinal(&rt->steps[pass->parity], rt->job.micro_batches, next->micro_batch);
     return next->slot == 0;
 }
 

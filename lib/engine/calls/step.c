@@ -36,8 +36,7 @@ static bool any_onebit(const sluice_runtime *rt)
 static void begin_compressed(sluice_runtime *rt, slc_step_state *step, const sluice_step_options *options)
 {
     const slc_compressed *onebit = &rt->onebit;
-    step->own_scale =
-        options->gradient_scale == 0 ? 1.0 / rt->config.micro_batches : options->gradient_scale * rt->replicas;
+    step->own_scale = options->gradient_scale == 0 ? 1.0 / step->micro_batches : options->gradient_scale * rt->replicas;
     step->own_factor = 1;
     if (!rt->compression.on) return;
     step->compressed = onebit->phase(onebit->context, step->step).compressed;
@@ -96,6 +95,15 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
         return slc_error(SLUICE_ERR_ARGUMENT, "step_begin: learning_rate and gradient_scale must be finite numbers");
     status = check_group_rates(rt, options);
     if (status) return status;
+    if (options->micro_batches > rt->config.micro_batches)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "step_begin: %u micro_batches, but the config has %u; the config's are the most of any step",
+                         options->micro_batches, rt->config.micro_batches);
+    const uint32_t micro_batches = options->micro_batches ? options->micro_batches : rt->config.micro_batches;
+    if (micro_batches < rt->config.micro_batches && slc_is_stage(&rt->stage))
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "step_begin: %u of %u micro_batches: in a pipeline each step runs all of them; leave it 0",
+                         micro_batches, rt->config.micro_batches);
 
     slc_pass *pass = &rt->train;
     status = slc_check_call(rt, "step_begin", NULL, options);
@@ -105,13 +113,14 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
     rt->measure->settled_s += slc_seconds(slc_clock_ns() - came_ns);
     slc_step_state *step = &rt->steps[pass->parity ^ 1];
     double scale = options->gradient_scale;
-    if (scale == 0) scale = 1.0 / ((double)rt->replicas * rt->config.micro_batches);
+    if (scale == 0) scale = 1.0 / ((double)rt->replicas * micro_batches);
     *step = (slc_step_state){.norms = step->norms,
                              .group_rates = step->group_rates,
                              .ahead = step->ahead,
                              .step = rt->step + 1,
                              .started_ns = slc_clock_ns(),
                              .bytes_sent_before = count_bytes_sent(rt),
+                             .micro_batches = micro_batches,
                              .learning_rate = options->learning_rate,
                              .scale = leaves_scale(rt) ? 1 : (float)scale,
                              .left_scale = leaves_scale(rt) ? scale : 1,
@@ -123,7 +132,9 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
     slc_marks_begin_step(rt);
     status = slc_pass_words_begin(rt, step);
     if (!status) status = slc_pass_begin(rt, pass);
+    if (!status) status = slc_pass_leave_out(rt, pass, &step->exposed_s);
     if (status) return slc_runtime_fail(rt, status);
+    if (micro_batches < rt->config.micro_batches) slc_measure_unlike(rt->measure);
     rt->mode = SLC_IN_STEP;
     return SLUICE_OK;
 }
@@ -147,6 +158,14 @@ static const slc_item *next_slot(sluice_runtime *rt)
 {
     const slc_pass *pass = running(rt);
     return &pass->program->items[pass->slots[rt->at.cursor]];
+}
+
+/* The next slot's micro-batch as the program counts them. */
+static uint32_t next_micro_batch(sluice_runtime *rt)
+{
+    const uint32_t micro_batch = next_slot(rt)->micro_batch;
+    if (rt->mode == SLC_IN_EVALUATION) return micro_batch;
+    return slc_step_ordinal(&rt->steps[rt->train.parity], rt->job.micro_batches, micro_batch);
 }
 
 static slot_call expected_call(sluice_runtime *rt)
@@ -179,7 +198,8 @@ static sluice_status check_order(sluice_layer *layer, slot_call call)
     if (at == layer->index && expected == call) return SLUICE_OK;
     bool recompute = expected == RECOMPUTE_BEGIN || call == RECOMPUTE_BEGIN;
     return slc_error(SLUICE_ERR_ORDER, "layer \"%s\": %s called where %s of \"%s\" must come (micro-batch %u)%s",
-                     layer->name, call_name(call), call_name(expected), rt->model.layers[at]->name, item->micro_batch,
+                     layer->name, call_name(call), call_name(expected), rt->model.layers[at]->name,
+                     next_micro_batch(rt),
                      recompute ? "; ask sluice_layer_recomputes which layers run their forward again" : "");
 }
 
@@ -247,7 +267,7 @@ static sluice_status slot_begin(sluice_layer *layer, slot_call call)
     }
     if (!status) status = check_order(layer, call);
     slc_pass *pass = running(rt);
-    if (!status && !evaluating && next_slot(rt)->slot == 0) status = slc_look_ups_check(rt, next_slot(rt)->micro_batch);
+    if (!status && !evaluating && next_slot(rt)->slot == 0) status = slc_look_ups_check(rt, next_micro_batch(rt));
     bool opens = rt->at.state == SLC_BETWEEN_SLOTS;
     if (!status && opens)
         status = slc_pass_slot_begin(rt, pass, evaluating ? NULL : &rt->steps[pass->parity].exposed_s);
@@ -262,9 +282,9 @@ static sluice_status slot_begin(sluice_layer *layer, slot_call call)
     rt->at.layer = layer;
     rt->at.direction = call == BACKWARD_BEGIN ? SLUICE_BACKWARD : SLUICE_FORWARD;
     rt->at.slot = item->slot;
-    if (call == BACKWARD_BEGIN) status = slc_gradients_begin(rt, layer, item);
+    if (call == BACKWARD_BEGIN) status = slc_gradients_begin(rt, layer, item, next_micro_batch(rt));
     if (!status) status = slc_stage_rows_open(rt, layer, item, call == BACKWARD_BEGIN);
-    if (!status) status = slc_check_slot_begin(rt, item);
+    if (!status) status = slc_check_slot_begin(rt, item, next_micro_batch(rt));
     return slc_runtime_fail(rt, status);
 }
 
@@ -285,7 +305,7 @@ static sluice_status slot_end(sluice_layer *layer, slot_call call)
     slc_pass *pass = running(rt);
     const slc_item *item = next_slot(rt);
     status = slc_check_slot_end(rt);
-    if (!status && call == BACKWARD_END) status = slc_gradients_end(rt, layer, item);
+    if (!status && call == BACKWARD_END) status = slc_gradients_end(rt, layer, item, next_micro_batch(rt));
     if (!status && pass->evaluate) status = slc_stage_evaluation_send(rt, item);
     if (call == RECOMPUTE_END)
         slc_pass_recomputed(rt, pass);
@@ -297,6 +317,7 @@ static sluice_status slot_end(sluice_layer *layer, slot_call call)
     rt->at.layer = NULL;
     rt->at.state = call == RECOMPUTE_END ? SLC_RECOMPUTED : SLC_BETWEEN_SLOTS;
     if (!status && call != RECOMPUTE_END) status = slc_pass_slot_end(rt, pass);
+    if (!status && call == BACKWARD_END) status = slc_pass_leave_out(rt, pass, &rt->steps[pass->parity].exposed_s);
     if (pass->evaluate && rt->at.cursor == pass->slot_count) {
         pass->has_previous = true;
         slc_look_ups_forget(rt);
@@ -352,7 +373,7 @@ sluice_status sluice_step_next(sluice_runtime *rt, sluice_task *task)
     if (!status && !task) status = slc_error(SLUICE_ERR_ARGUMENT, "step_next: no place for the result");
     if (!status) status = slc_sized_check("sluice_task", NULL, task, sizeof *task);
     if (status) return status;
-    sluice_task next = {.kind = SLUICE_TASK_END, .micro_batch = rt->config.micro_batches};
+    sluice_task next = {.kind = SLUICE_TASK_END, .micro_batch = rt->steps[rt->train.parity].micro_batches};
     if (rt->at.cursor < running(rt)->slot_count) {
         const slc_item *item = next_slot(rt);
         const slot_call call = expected_call(rt);
@@ -360,7 +381,7 @@ sluice_status sluice_step_next(sluice_runtime *rt, sluice_task *task)
         if (rt->at.state == SLC_IN_SLOT || rt->at.state == SLC_RECOMPUTING)
             return slc_error(SLUICE_ERR_ORDER, "step_next: layer \"%s\" is in its slot; call %s of it first",
                              layer->name, call_name(call));
-        next = (sluice_task){.kind = task_of(call), .micro_batch = item->micro_batch, .layer = layer};
+        next = (sluice_task){.kind = task_of(call), .micro_batch = next_micro_batch(rt), .layer = layer};
     }
     slc_sized_write(&next, sizeof next, task);
     return SLUICE_OK;
@@ -377,7 +398,7 @@ static sluice_step_report make_report(const sluice_runtime *rt, const slc_step_s
         .own_norm = rt->config.clip > 0 && any_onebit(rt) && step->mode != SLC_STEP_AVERAGE ? slc_own_norm(step) : NAN,
         .skipped = step->skip,
         .plan = rt->current.number,
-        .predicted_step_s = rt->current.predicted.step_s,
+        .predicted_step_s = step->micro_batches == rt->job.micro_batches ? rt->current.predicted.step_s : 0,
         .peak_bytes = slc_arena_peak(rt->memory.arena),
         .bytes_sent = count_bytes_sent(rt) - step->bytes_sent_before};
 }
@@ -408,11 +429,11 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
     slc_pass *pass = &rt->train;
     if (rt->at.cursor != pass->slot_count) {
         const slc_item *item = next_slot(rt);
-        return slc_runtime_fail(rt, slc_error(SLUICE_ERR_ORDER,
-                                              "step_end: the %s of layer \"%s\" has not %s (micro-batch %u)",
-                                              slc_slot_is_forward(&rt->job, item->slot) ? "forward" : "backward",
-                                              rt->model.layers[slc_slot_layer(&rt->job, item->slot)]->name,
-                                              rt->at.state == SLC_BETWEEN_SLOTS ? "run" : "ended", item->micro_batch));
+        return slc_runtime_fail(
+            rt, slc_error(SLUICE_ERR_ORDER, "step_end: the %s of layer \"%s\" has not %s (micro-batch %u)",
+                          slc_slot_is_forward(&rt->job, item->slot) ? "forward" : "backward",
+                          rt->model.layers[slc_slot_layer(&rt->job, item->slot)]->name,
+                          rt->at.state == SLC_BETWEEN_SLOTS ? "run" : "ended", next_micro_batch(rt)));
     }
     slc_step_state *step = &rt->steps[pass->parity];
     status = slc_stages_agree(rt, pass, step);

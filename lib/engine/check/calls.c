@@ -16,7 +16,7 @@ typedef struct {
     char call[160];
     uint64_t step; /* updates applied */
     double learning_rate, gradient_scale;
-    uint64_t exchange;
+    uint64_t exchange, micro_batches;
     uint64_t group_rates; /* hash over all; 0: none */
     uint64_t written;     /* hash over all parameters */
 } saying;
@@ -58,6 +58,8 @@ static sluice_status compare_saying(const saying *zero, const saying *other, int
         return differs(zero->call, "gradient_scale", r, zero->gradient_scale, other->gradient_scale);
     if (zero->exchange != other->exchange)
         return differs(zero->call, "exchange", r, (double)zero->exchange, (double)other->exchange);
+    if (zero->micro_batches != other->micro_batches)
+        return differs(zero->call, "micro_batches", r, (double)zero->micro_batches, (double)other->micro_batches);
     if (zero->group_rates != other->group_rates)
         return slc_error(SLUICE_ERR_MISMATCH,
                          "%s: group_rates are others on rank 0 and on rank %d; give every rank the same", zero->call,
@@ -119,6 +121,7 @@ sluice_status slc_check_call(sluice_runtime *rt, const char *call, const sluice_
         mine.learning_rate = options->learning_rate;
         mine.gradient_scale = options->gradient_scale;
         mine.exchange = options->exchange;
+        mine.micro_batches = options->micro_batches;
         if (options->group_rates)
             mine.group_rates =
                 slc_fnv(SLC_FNV_START, options->group_rates, rt->model.group_count * sizeof *options->group_rates);

@@ -39,8 +39,9 @@ sluice_status slc_check_claim(sluice_runtime *rt, const slc_claim *claim, bool b
 /* Fills memory that will be written before it is read with NaN. */
 void slc_check_fill(void *memory, uint64_t bytes);
 
-/* begin opens a slot for lending; end takes back what was lent. Errors: ORDER. They do nothing without rt->check. */
-sluice_status slc_check_slot_begin(sluice_runtime *rt, const slc_item *slot);
+/* begin opens a slot, of a micro-batch that the step runs, for lending; end takes back what was lent. Errors: ORDER.
+ * They do nothing without rt->check. */
+sluice_status slc_check_slot_begin(sluice_runtime *rt, const slc_item *slot, uint32_t micro_batch);
 sluice_status slc_check_slot_end(sluice_runtime *rt);
 /* Lends, until the slot ends, a copy of a parameter's value or gradient, which lies at `memory`. */
 void *slc_check_lend(sluice_param *param, bool gradient, void *memory, uint64_t bytes);

@@ -278,15 +278,15 @@ static sluice_status check_unlent(const sluice_runtime *rt, const slc_lending *l
                      at < check->value_bytes ? "value" : "gradient");
 }
 
-sluice_status slc_check_slot_begin(sluice_runtime *rt, const slc_item *slot)
+sluice_status slc_check_slot_begin(sluice_runtime *rt, const slc_item *slot, uint32_t micro_batch)
 {
     slc_check *check = rt->check;
     if (!check) return SLUICE_OK;
     sluice_status status = check_unlent(rt, &check->lendings[0], "before");
     if (!status) status = check_unlent(rt, &check->lendings[1], "before");
-    if (!slot->slot && !slot->micro_batch) check->runs++;
+    if (!slot->slot && !micro_batch) check->runs++;
     /* Neither the same slot of the next micro-batch or step gets the same memory, nor the same layer's backward. */
-    check->now = (check->runs + slot->micro_batch + slot->slot) & 1;
+    check->now = (check->runs + micro_batch + slot->slot) & 1;
     slc_lending *lending = &check->lendings[check->now];
     lending->used[0] = lending->used[1] = 0;
     lending->count = 0;

@@ -55,17 +55,21 @@ sluice_status slc_look_ups_check(const sluice_runtime *rt, uint32_t micro_batch)
     return SLUICE_OK;
 }
 
-static bool is_known(const sluice_runtime *rt, const slc_item *item)
+static bool is_known(const sluice_runtime *rt, const slc_program *program, const slc_item *item)
 {
     if (item->kind != SLC_ITEM_GATHER_WINDOW) return true;
     const sluice_param *param = rt->units[item->unit].looked_up;
-    return !param || param->rows_set > item->micro_batch;
+    const bool trains = program == rt->train.program;
+    const slc_step_state *step = &rt->steps[rt->train.parity];
+    const uint32_t micro_batch =
+        trains ? slc_step_ordinal(step, rt->job.micro_batches, item->micro_batch) : item->micro_batch;
+    return !param || micro_batch == SLC_NONE || param->rows_set > micro_batch;
 }
 
 uint32_t slc_look_ups_known(const sluice_runtime *rt, const slc_program *program, const uint32_t *operations,
                             uint32_t count)
 {
     uint32_t known = 0;
-    while (known < count && is_known(rt, &program->items[operations[known]])) known++;
+    while (known < count && is_known(rt, program, &program->items[operations[known]])) known++;
     return known;
 }

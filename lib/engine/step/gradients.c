@@ -22,13 +22,14 @@ static sluice_status zero_padding(sluice_runtime *rt, uint32_t u)
     return status;
 }
 
-sluice_status slc_gradients_begin(sluice_runtime *rt, const sluice_layer *layer, const slc_item *item)
+sluice_status slc_gradients_begin(sluice_runtime *rt, const sluice_layer *layer, const slc_item *item,
+                                  uint32_t micro_batch)
 {
     for (uint32_t i = 0; i < layer->unit_count; i++) {
         uint32_t u = layer->units[i], first, last;
         sluice_status status = rt->units[u].look_up ? slc_look_up_begin_gradient(rt, u) : SLUICE_OK;
         if (status) return status;
-        if (!rt->job.each && item->micro_batch) continue;
+        if (!rt->job.each && micro_batch) continue;
         if (!rt->job.units[u].trainable) continue;
         slc_unit_gradient_slots(&rt->job, &rt->job.units[u], &first, &last);
         if (first != item->slot) continue;
@@ -43,11 +44,12 @@ sluice_status slc_gradients_begin(sluice_runtime *rt, const sluice_layer *layer,
 }
 
 /* A gradient that nobody added to is zero. */
-sluice_status slc_gradients_end(sluice_runtime *rt, const sluice_layer *layer, const slc_item *item)
+sluice_status slc_gradients_end(sluice_runtime *rt, const sluice_layer *layer, const slc_item *item,
+                                uint32_t micro_batch)
 {
     for (uint32_t i = 0; i < layer->unit_count; i++) {
         uint32_t u = layer->units[i], first, last;
-        sluice_status ended = rt->units[u].look_up ? slc_look_up_end_gradient(rt, u, item->micro_batch) : SLUICE_OK;
+        sluice_status ended = rt->units[u].look_up ? slc_look_up_end_gradient(rt, u, micro_batch) : SLUICE_OK;
         if (ended) return ended;
         if (!rt->job.each && item->micro_batch + 1 != rt->job.micro_batches) continue;
         if (!rt->job.units[u].trainable) continue;

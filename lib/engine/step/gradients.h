@@ -5,5 +5,8 @@
 
 #include <sluice/runtime.h>
 
-sluice_status slc_gradients_begin(sluice_runtime *rt, const sluice_layer *layer, const slc_item *slot);
-sluice_status slc_gradients_end(sluice_runtime *rt, const sluice_layer *layer, const slc_item *slot);
+/* micro_batch: the slot's, of those that the step runs. */
+sluice_status slc_gradients_begin(sluice_runtime *rt, const sluice_layer *layer, const slc_item *slot,
+                                  uint32_t micro_batch);
+sluice_status slc_gradients_end(sluice_runtime *rt, const sluice_layer *layer, const slc_item *slot,
+                                uint32_t micro_batch);

@@ -225,6 +225,7 @@ static void fill_agreement(sluice_runtime *rt, slc_op *op)
 
 static void fill_reduction(const sluice_runtime *rt, const slc_item *item, const slc_step_state *step, slc_op *op)
 {
+    const uint32_t micro_batch = slc_step_ordinal(step, rt->job.micro_batches, item->micro_batch);
     const slc_unit_state *unit = &rt->units[item->unit];
     op->kind = item->kind == SLC_ITEM_ALL_REDUCE ? SLC_ALL_REDUCE : SLC_REDUCE_SCATTER;
     op->dtype = unit->gradient_dtype;
@@ -234,7 +235,7 @@ static void fill_reduction(const sluice_runtime *rt, const slc_item *item, const
     op->dst_layout = unit->reduced && !unit->whole_sum ? SLC_SHARD : SLC_WHOLE;
     op->scale = step->scale;
     op->any_order = rt->config.sums == SLUICE_SUMS_NCCL;
-    op->accumulate = rt->job.each && item->micro_batch > 0;
+    op->accumulate = rt->job.each && micro_batch > 0;
     if (rt->job.units[item->unit].role == SLC_UNIT_WHOLE && last_reduction(rt, item)) op->call = on_reduced;
     if (slc_exchanges(unit->strategy)) op->skip = &step->average_off;
 }
@@ -278,8 +279,8 @@ static void fill_gather(const sluice_runtime *rt, const slc_item *item, slc_op *
             : unit->gathered[slc_gathered_number(&rt->job, &rt->job.units[item->unit], item->micro_batch, item->index)];
 }
 
-sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t item_index, slc_operation *context,
-                                 slc_op *op)
+static sluice_status fill_by_kind(sluice_runtime *rt, const slc_pass *pass, uint32_t item_index, slc_operation *context,
+                                  slc_op *op)
 {
     const slc_item *item = &pass->program->items[item_index];
     op->scale = 1;
@@ -312,4 +313,15 @@ sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t it
         return slc_error(SLUICE_ERR_FORMAT, "plan item %u: %s is no operation", item_index,
                          slc_item_kind_name(item->kind));
     }
+}
+
+sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t item_index, slc_operation *context,
+                                 slc_op *op)
+{
+    static const bool yes = true;
+    sluice_status status = fill_by_kind(rt, pass, item_index, context, op);
+    const slc_item *item = &pass->program->items[item_index];
+    const uint32_t run = context->step->micro_batches;
+    if (!pass->evaluate && slc_is_left_out(item, run, rt->job.micro_batches)) op->skip = &yes;
+    return status;
 }

@@ -330,11 +330,10 @@ static bool wants_quiet(const sluice_runtime *rt, const slc_pass *pass)
 }
 
 /* Waits for what an item of the compute lane needs, and claims its memory. */
-static sluice_status open_item(sluice_runtime *rt, slc_pass *pass, uint32_t index, double *exposed_s)
+static sluice_status wait_for_item(sluice_runtime *rt, slc_pass *pass, uint32_t index, double *exposed_s)
 {
     const slc_item *item = &pass->program->items[index];
     uint32_t count;
-    record(rt, pass, index, SLC_MOMENT_WAITS);
     sluice_status status = submit_what_fits(rt, pass, 0);
     for (uint32_t a = 0; !status && a < item->after_count; a++) {
         const slc_after *after = &item->after[a];
@@ -351,8 +350,26 @@ static sluice_status open_item(sluice_runtime *rt, slc_pass *pass, uint32_t inde
     }
     if (!status && wants_quiet(rt, pass)) status = wait_for_quiet(rt, pass, exposed_s);
     if (!status) status = slc_pass_claims(rt, pass, index, true);
+    return status;
+}
+
+static sluice_status open_item(sluice_runtime *rt, slc_pass *pass, uint32_t index, double *exposed_s)
+{
+    record(rt, pass, index, SLC_MOMENT_WAITS);
+    sluice_status status = wait_for_item(rt, pass, index, exposed_s);
     record(rt, pass, index, SLC_MOMENT_BEGINS);
     return status;
+}
+
+/* Counts the next item of the compute lane as done. */
+static sluice_status post_item(sluice_runtime *rt, slc_pass *pass)
+{
+    sluice_status status = slc_lane_events_record(&rt->lanes.events, &rt->compute, rt->lanes.computed_posted);
+    if (status) return status;
+    pass->computed++;
+    slc_gate_post(&rt->lanes.computed, ++rt->lanes.computed_posted);
+    slc_comm_notify(rt->comm);
+    return submit_what_fits(rt, pass, 0);
 }
 
 static sluice_status close_item(sluice_runtime *rt, slc_pass *pass, uint32_t index)
@@ -360,12 +377,7 @@ static sluice_status close_item(sluice_runtime *rt, slc_pass *pass, uint32_t ind
     sluice_status status = slc_pass_claims(rt, pass, index, false);
     if (status) return status;
     record(rt, pass, index, SLC_MOMENT_ENDS);
-    status = slc_lane_events_record(&rt->lanes.events, &rt->compute, rt->lanes.computed_posted);
-    if (status) return status;
-    pass->computed++;
-    slc_gate_post(&rt->lanes.computed, ++rt->lanes.computed_posted);
-    slc_comm_notify(rt->comm);
-    return submit_what_fits(rt, pass, 0);
+    return post_item(rt, pass);
 }
 
 /* Runs the updates on the compute lane that come before its next slot. */
@@ -407,6 +419,22 @@ sluice_status slc_pass_slot_end(sluice_runtime *rt, slc_pass *pass)
     if (!status) status = close_item(rt, pass, pass->slots[rt->at.cursor]);
     rt->at.cursor += !status;
     slc_marks_make_room(rt);
+    return status;
+}
+
+sluice_status slc_pass_leave_out(sluice_runtime *rt, slc_pass *pass, double *exposed_s)
+{
+    sluice_status status = SLUICE_OK;
+    const uint32_t run = rt->steps[pass->parity].micro_batches;
+    while (!status && rt->at.cursor < pass->slot_count) {
+        const uint32_t slot = pass->slots[rt->at.cursor];
+        if (!slc_is_left_out(&pass->program->items[slot], run, rt->job.micro_batches)) break;
+        status = run_updates(rt, pass, exposed_s);
+        if (!status) status = wait_for_item(rt, pass, slot, exposed_s);
+        if (!status) status = slc_pass_claims(rt, pass, slot, false);
+        if (!status) status = post_item(rt, pass);
+        rt->at.cursor += !status;
+    }
     return status;
 }
 
