@@ -23,6 +23,7 @@
 #include "lib/base/file/path_error.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/recipe/layer_decay.h"
 
 #include <math.h>
 #include <sluice/plan.h>
@@ -53,6 +54,8 @@ typedef struct {
     slc_training_identity identity; /* for checkpoints */
     slc_training_position begun;    /* where this run went on */
     slc_lr_schedule rates;
+    double *group_rates; /* --layer-decay: factors on the rate, by group; NULL: all are 1 */
+    uint32_t group_count;
     double begun_at;      /* on the clock of the rates */
     uint64_t repeats;     /* repeats of the last step; each takes further data */
     uint64_t own_targets; /* of this rank in the step that comes next */
@@ -312,6 +315,16 @@ static sluice_status begin_rates(training *t, const sluice_model_config *model)
     return slc_lr_schedule_check_last(&t->rates, clock_before(t, o->steps - 1));
 }
 
+static sluice_status make_group_rates(training *t, const sluice_model_config *model)
+{
+    if (t->options->layer_decay == 1) return SLUICE_OK;
+    t->group_count = slc_recipe_layer_groups(model->layers);
+    t->group_rates = malloc(t->group_count * sizeof *t->group_rates);
+    if (!t->group_rates) return slc_error(SLUICE_ERR_MEMORY, "rates of %u layers", t->group_count);
+    slc_recipe_layer_rates(t->options->layer_decay, model->layers, t->group_rates);
+    return SLUICE_OK;
+}
+
 static sluice_status make_room_for_answers(training *t, const sluice_model_config *model)
 {
     if (model->head != SLUICE_HEAD_CLASSES || !t->options->eval_batches) return SLUICE_OK;
@@ -338,6 +351,7 @@ static sluice_status begin_run(training *t)
     if (!status) status = resume_run(t);
     if (!status && t->options->first_batch) status = write_first_batch(t);
     if (!status) status = make_room_for_answers(t, &model);
+    if (!status) status = make_group_rates(t, &model);
     if (!status) status = open_samples(t);
     if (status) return status;
     result->ranks = t->ranks;
@@ -358,6 +372,7 @@ static void end_run(training *t)
     json_decref(t->identity.beside);
     slc_step_batches_destroy(t->step_batches);
     free(t->logits);
+    free(t->group_rates);
     slc_training_samples_close(t->samples);
 }
 
@@ -445,7 +460,7 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
     const slc_training_options *o = t->options;
     const sluice_step_options options =
         SLUICE_INIT(sluice_step_options, .learning_rate = slc_lr_schedule_rate(&t->rates, clock_before(t, step)),
-                    .exchange = exchange);
+                    .exchange = exchange, .group_rates = t->group_rates, .group_count = t->group_count);
     sluice_step_report report = SLUICE_INIT(sluice_step_report);
     *out = (slc_training_step){
         .step = step + 1, .learning_rate = options.learning_rate, .evaluation_loss = NAN, .accuracy = NAN};

@@ -126,7 +126,9 @@ typedef struct {
 } sluice_model_options;
 
 /* Registers the model on `rt`, before commit. The runtime must outlive the model's use; the caller destroys the model.
- * `config` and `options` are copied. Errors: ARGUMENT (the configuration; batch, length, precision or label_smoothing;
+ * `config` and `options` are copied. Groups of parameters (sluice_param_desc.group): 0 the embedding, 1 to L the L
+ * layers, L + 1 the head and, in a BEiT, the table of positions that all layers share. Errors: ARGUMENT (the
+ * configuration; batch, length, precision or label_smoothing;
  * what registration refuses, as a layer name that is there already; a cache that the model cannot have), ORDER (after
  * commit), UNSUPPORTED ("cpu" in a build without oneDNN; "cuda" without cublasLt, or with a cache; a cache in a world
  * of several ranks). After an error the runtime may hold some of the layers and can only be destroyed. */

@@ -133,6 +133,13 @@ static void describe_rows(const sluice_model *m, const slc_param_info *info, slu
     desc->most_rows = slc_least(m->config.vocabulary, m->rows);
 }
 
+/* The shared table of positions is read by every block, and its rate is the head's, as in BEiT's fine-tuning. */
+static uint32_t group_of(const sluice_model *m, const slc_param_info *info)
+{
+    const bool positions = info->place == SLC_RELATIVE_TABLE && info->layer == SLC_LAYER_EMBED;
+    return positions ? m->layer_count - 1 : layer_number(m, info);
+}
+
 static sluice_status add_params(sluice_model *m)
 {
     slc_param_info info;
@@ -146,7 +153,8 @@ static sluice_status add_params(sluice_model *m)
                                   .frozen = m->evaluates_only,
                                   .tied = is_shared(m, &info),
                                   .no_backward_value =
-                                      info.layer == SLC_LAYER_EMBED && info.place != SLC_EMBED_NORM_WEIGHT};
+                                      info.layer == SLC_LAYER_EMBED && info.place != SLC_EMBED_NORM_WEIGHT,
+                                  .group = group_of(m, &info)};
         sluice_param *param = NULL;
         describe_rows(m, &info, &desc);
         status = sluice_param_add(layer->layer, &desc, &param);

@@ -6,7 +6,7 @@
 need_command train
 command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
-recipe=(--weight-decay 0.1 --beta1 0.8 --beta2 0.95 --epsilon 1e-7 --label-smoothing 0.1 --lr 0.002)
+recipe=(--layer-decay 0.75 --weight-decay 0.1 --beta1 0.8 --beta2 0.95 --epsilon 1e-7 --label-smoothing 0.1 --lr 0.002)
 
 train() { # OPTION...: output in $work/out and $work/err, results in $work/run.json, exit code in $code
     rm -f "$work/run.json"
@@ -52,6 +52,7 @@ equal_bits() {
     done
     check 'a budget' "$whole" "$(weights "${one[@]}" --budget 70% --schedule "$(default_schedule)")"
     [ "$whole" != "$(weights "${one[@]}" --label-smoothing 0)" ] || check 'smoothing acts' different same
+    [ "$whole" != "$(weights "${one[@]}" --layer-decay 0.76)" ] || check 'rates by layer act' different same
 }
 
 rates_of() { # OPTION...: the learning rates as they are in CSV, on one line
@@ -163,7 +164,7 @@ resumed() {
 
 ranks_differ() {
     local options
-    for options in '--lr-schedule cosine' '--beta1 0' '--weight-decay 0.1' '--label-smoothing 0.1'; do
+    for options in '--lr-schedule cosine' '--beta1 0' '--weight-decay 0.1' '--layer-decay 0.1'; do
         # shellcheck disable=SC2016 # for the ranks' shell
         timeout 60 "$sluice" run -n 2 -- sh -c '
             if [ $RANK = 1 ]; then set -- $1; else set --; fi
@@ -198,6 +199,8 @@ refusals() {
     refuses 'give a number from 0 to 0.9999999' --beta1 1
     refuses 'give a number from 1e-30' --epsilon 0
     refuses 'give a number from 0' --weight-decay -0.1
+    refuses 'give a number from 0.001 to 1' --layer-decay 0
+    refuses 'it has one rate for all layers' --layer-decay 0.9 --optimizer onebit_adam
     refuses 'give --freeze-step or --freeze-change' --optimizer onebit_adam --lr-over tokens --warmup 1e4
     train --steps 3 --lr-over tokens --warmup 63
     check 'less than a step' 2 $code

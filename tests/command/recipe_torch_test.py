@@ -36,6 +36,12 @@ def windows(text, seed, first, count, length):
     return rows[:, :-1], rows[:, 1:]
 
 
+def depth(name, layers):  # as BEiT's get_num_layer_for_vit
+    if name.startswith(("transformer.wte", "transformer.wpe")):
+        return 0
+    return int(name.split(".")[2]) + 1 if name.startswith("transformer.h.") else layers + 1
+
+
 def main():
     work = pathlib.Path(sys.argv[1])
     run = json.loads((work / "run.json").read_text())["runs"][0]
@@ -46,9 +52,9 @@ def main():
     for part in model.modules():
         if isinstance(part, torch.nn.Dropout):
             part.p = 0.0
-    matrices = [p for p in model.parameters() if p.dim() > 1]
-    vectors = [p for p in model.parameters() if p.dim() <= 1]
-    groups = [{"params": matrices, "weight_decay": s["weight_decay"]}, {"params": vectors, "weight_decay": 0.0}]
+    layers = model.config.n_layer
+    groups = [{"params": [p], "weight_decay": s["weight_decay"] if p.dim() > 1 else 0.0,
+               "scale": s["layer_decay"] ** (layers + 1 - depth(name, layers))} for name, p in model.named_parameters()]
     if s["optimizer"] == "sgd":
         optimizer = torch.optim.SGD(groups, lr=s["lr"], momentum=s["momentum"], dampening=s["dampening"],
                                     nesterov=s["nesterov"])
@@ -63,7 +69,7 @@ def main():
         if abs(rate - rates[step - 1]) > 1e-12 * s["lr"]:
             sys.exit(f"step {step}: rate {rates[step - 1]}, transformers has {rate}")
         for group in optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["scale"]
         tokens, targets = windows(text, s["seed"], (step - 1) * sequences, sequences, s["context"])
         loss = F.cross_entropy(model(tokens).logits.flatten(0, 1), targets.flatten(), label_smoothing=s["label_smoothing"])
         optimizer.zero_grad()

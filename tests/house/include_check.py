@@ -24,6 +24,7 @@ ARROWS = {
     "lib/data": ["lib/tokenizer"],
     "lib/weights": [],
     "lib/tokenizer": [],
+    "lib/recipe": [],
     "lib/sluice": ["*"],
     "plugins/nccl": ["lib/kernels"],
     "ilp": ["lib/plan"],
@@ -138,8 +139,8 @@ PUBLIC_ONLY = {
     "docs/examples": ["sluice/"],
 }
 # The folders that train and that start ranks are written as a user's program could be: with public headers, lib/base,
-# lib/data, lib/tokenizer, the planner's face (what a schedule is called, what a plan needs), the names of strategies,
-# and the tables of optimizers and of families. Folder: headers that it may include besides, and why.
+# lib/data, lib/tokenizer, lib/recipe, the planner's face (what a schedule is called, what a plan needs), the names of
+# strategies, and the tables of optimizers and of families. Folder: headers that it may include besides, and why.
 CLIENTS = {
     "bench/launch": {},
     "bench/train": {"lib/model/shape.h": "an estimate needs no weights"},
@@ -156,7 +157,7 @@ CLIENTS = {
         "sched/study/tradeoff.h": "the trade-off is simulated before it is run",
     },
 }
-CLIENTS_SEE = ["sluice/", "lib/base/", "lib/data/", "lib/tokenizer/", "sched/planner.h", "sched/scheduler.h",
+CLIENTS_SEE = ["sluice/", "lib/base/", "lib/data/", "lib/tokenizer/", "lib/recipe/", "sched/planner.h", "sched/scheduler.h",
                "lib/optim/optimizers.h", "lib/plan/strategy_names.h", "lib/weights/family.h", "bench/"]
 # A family of names belongs to one part, or to one folder of it: what a header defines as slc_PREFIX_... lies there.
 PREFIXES = {
@@ -185,6 +186,7 @@ PREFIXES = {
     "optimizer": "lib/optim",
     "order": "sched",
     "output": "bench/launch",
+    "recipe": "lib/recipe",
     "record": "plugins/nccl/record",
     "setting": "lib/base",
     "shim": "plugins/nccl/shim",

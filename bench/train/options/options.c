@@ -168,6 +168,10 @@ static const slc_option fixed_rows[] = {
     {"lr-over", "UNIT", TRAINING, TEXT, FIELD(lr_over), "steps", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Unit of --warmup, --lr-horizon, --lr-decay and --lr-timescale: steps, or tokens of all ranks",
      .choices = "steps,tokens"},
+    {"layer-decay", "X", TRAINING, REAL, FIELD(layer_decay), "1", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
+     "The learning rate of each layer is X times that of the layer above it; the head has all of it, the embedding the "
+     "least; 1: all have it",
+     0.001, 1},
     {.field = OPTIMIZER_SETTINGS},
     {"label-smoothing", "X", TRAINING, REAL, FIELD(label_smoothing), "0", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Share of each target that is spread over all tokens or classes alike; evaluations are without it; 0: none", 0,
@@ -624,6 +628,15 @@ static sluice_status check_pipeline(const slc_training_options *o)
     return SLUICE_OK;
 }
 
+/* A compressed optimizer moves all parameters by one rate. */
+static sluice_status check_layer_decay(const slc_training_options *o)
+{
+    if (o->layer_decay == 1 || !slc_training_is_compressed(o->optimizer)) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_UNSUPPORTED,
+                     "--layer-decay %g with --optimizer %s: it has one rate for all layers; give another --optimizer",
+                     o->layer_decay, o->optimizer);
+}
+
 /* Checks the options beside --epochs. The number of steps is known only once the data are open, so options whose
  * default follows from it must be given. */
 static sluice_status check_epochs(const slc_training_options *o)
@@ -656,6 +669,7 @@ sluice_status slc_training_options_check(slc_training_options *o)
     if (!status) status = slc_training_optimizer_check(o);
     if (!status) status = check_pipeline(o);
     if (!status) status = check_plan(o);
+    if (!status) status = check_layer_decay(o);
     if (!status) status = slc_lr_schedule_make(o, 0, &rates);
     if (!status && o->save_every && !o->save)
         status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save or --go-on");

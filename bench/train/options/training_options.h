@@ -48,6 +48,7 @@ typedef struct {
     uint64_t warmup;
     const char *lr_schedule, *lr_over; /* lr_schedule.h; steps, tokens */
     double lr_min;
+    double layer_decay;
     uint64_t lr_horizon, lr_decay, lr_timescale; /* as warmup counted in what lr_over says; 0: their defaults */
     slc_training_setting optimizer_settings[SLC_TRAINING_SETTINGS_MAX]; /* optimizer_options.h */
     double label_smoothing;
