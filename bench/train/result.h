@@ -14,6 +14,7 @@ typedef struct {
     uint64_t step; /* from 1 */
     double loss;   /* mean over the targets of all ranks and micro-batches */
     double learning_rate;
+    double share;     /* of --micro-batches that it ran */
     double step_s;    /* on this rank, until the next step could begin, without planning */
     bool provisional; /* its plan served to measure: a re-plan was to follow */
     double exposed_s;
@@ -50,12 +51,13 @@ typedef struct {
     double elapsed_s;
 } slc_training_course;
 
-/* The steps of a run, or of a phase, that its medians are of: the latest under the last plan, without that plan's first
- * two. */
+/* The steps of a run, or of a phase, that its medians are of: the latest under the last plan and of one size, without
+ * the first two of these. */
 typedef struct {
     uint64_t first, steps; /* number of the first step of all, from 1; how many there are */
     uint32_t plan;
     bool provisional;
+    double share;   /* slc_training_step.share of these steps */
     uint64_t under; /* steps under that plan */
     double *step_s, *exposed_s;
     uint64_t kept, room;        /* steps that were kept; if there are more than `room` the latest are left */

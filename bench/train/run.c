@@ -13,6 +13,7 @@
 #include "bench/train/data/first_batch.h"
 #include "bench/train/data/step_batches.h"
 #include "bench/train/words/doubts.h"
+#include "bench/train/options/batch_options.h"
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/right_answers.h"
 #include "bench/train/samples.h"
@@ -56,7 +57,8 @@ typedef struct {
     slc_lr_schedule rates;
     double *group_rates; /* --layer-decay: factors on the rate, by group; NULL: all are 1 */
     uint32_t group_count;
-    double begun_at;      /* on the clock of the rates */
+    slc_recipe_batch batches;
+    uint64_t taken, next; /* micro-batches that this rank has taken in this run; those of the step that comes */
     uint64_t repeats;     /* repeats of the last step; each takes further data */
     uint64_t own_targets; /* of this rank in the step that comes next */
     double targets_each;  /* of a micro-batch of the step that comes, or runs: the mean over all ranks' */
@@ -138,12 +140,26 @@ static sluice_status open_data(training *t, sluice_model_config *model)
     return status;
 }
 
+/* Returns the fewest steps that have so many micro-batches together. */
+static uint64_t steps_with(const training *t, double micro_batches)
+{
+    uint64_t fewer = 0, enough = (uint64_t)fmin(micro_batches, 0x1p47);
+    while (fewer + 1 < enough) {
+        const uint64_t middle = fewer + (enough - fewer) / 2;
+        if ((double)slc_recipe_batch_before(&t->batches, middle) < micro_batches)
+            fewer = middle;
+        else
+            enough = middle;
+    }
+    return enough;
+}
+
 /* Sets the number of steps if --epochs is given: it follows from the size of the data. */
 static void count_steps(training *t)
 {
     const slc_training_options *o = t->options;
-    const double pass = slc_training_data_passes(t->data, t->replicas * o->micro_batches * o->batch);
-    if (o->epochs > 0) t->options->steps = (uint64_t)fmax(1, ceil(o->epochs / pass - 1e-9));
+    const double pass = slc_training_data_passes(t->data, t->replicas * o->batch); /* of a micro-batch of each rank */
+    if (o->epochs > 0) t->options->steps = steps_with(t, fmax(1, ceil(o->epochs / pass - 1e-9)));
 }
 
 static sluice_status give_up_at_second_stop(void *context)
@@ -273,7 +289,7 @@ static sluice_status resume_run(training *t)
 static sluice_status write_first_batch(training *t)
 {
     const slc_training_first_batch batch = {.ranks = t->replicas,
-                                            .micro_batches = t->options->micro_batches,
+                                            .micro_batches = slc_recipe_batch_at(&t->batches, t->begun.steps),
                                             .batch = t->batch,
                                             .length = t->length,
                                             .first = t->begun.sequences,
@@ -282,18 +298,35 @@ static sluice_status write_first_batch(training *t)
     return t->rank == 0 ? slc_training_first_batch_write(t->data, &batch, t->options->first_batch) : SLUICE_OK;
 }
 
+/* Returns the sequences of all ranks before step `step`, which counts from 0. A run that goes on after one with another
+ * batch counts those that it has seen. */
+static uint64_t sequences_before(const training *t, uint64_t step)
+{
+    const uint64_t micro_batches =
+        slc_recipe_batch_before(&t->batches, step) - slc_recipe_batch_before(&t->batches, t->begun.steps);
+    return t->begun.sequences + micro_batches * t->replicas * t->batch;
+}
+
 /* Returns where the clock of the learning rates stands before step `step`, which counts from 0. */
 static double clock_before(const training *t, uint64_t step)
 {
-    return t->begun_at + (double)(step - t->begun.steps) * t->rates.stride;
+    if (!t->rates.tokens) return (double)step;
+    return (double)(sequences_before(t, step) * sluice_model_tokens(&t->result->model, t->length));
+}
+
+static double rate_of(const training *t, uint64_t step)
+{
+    const uint64_t sequences = slc_recipe_batch_at(&t->batches, step) * t->replicas * t->batch;
+    return slc_recipe_rate_at(&t->rates.rate, clock_before(t, step), clock_before(t, step + 1)) *
+           slc_batch_options_rate_factor(t->options, sequences);
 }
 
 static void warn_of_warmup(const training *t, double end)
 {
     const slc_training_options *o = t->options;
-    if (end < t->rates.warmup)
+    if (end < t->rates.rate.warmup)
         slc_log(SLC_LOG_WARN, "--warmup %.10g: the run ends after %.10g %s, before the learning rate has come to --lr",
-                t->rates.warmup, end, o->lr_over);
+                t->rates.rate.warmup, end, o->lr_over);
     if (o->freeze_step && !t->rates.tokens && o->freeze_step < o->warmup)
         slc_log(SLC_LOG_WARN,
                 "--freeze-step %llu lies inside the learning rate's warm-up of %llu steps, in which gradients still "
@@ -301,15 +334,12 @@ static void warn_of_warmup(const training *t, double end)
                 (unsigned long long)o->freeze_step, (unsigned long long)o->warmup, (unsigned long long)o->warmup);
 }
 
-/* Makes the schedule of rates, and finds where its clock stands. A run that goes on after one with another batch counts
- * the tokens that it has seen. */
-static sluice_status begin_rates(training *t, const sluice_model_config *model)
+/* Makes the schedule of rates. */
+static sluice_status begin_rates(training *t)
 {
     const slc_training_options *o = t->options;
     sluice_status status = slc_lr_schedule_make(o, t->result->tokens_per_step, &t->rates);
     if (status) return status;
-    t->begun_at =
-        t->rates.tokens ? (double)(t->begun.sequences * sluice_model_tokens(model, t->length)) : (double)t->begun.steps;
     if (t->begun.steps >= o->steps) return SLUICE_OK;
     if (t->rank == 0) warn_of_warmup(t, clock_before(t, o->steps));
     return slc_lr_schedule_check_last(&t->rates, clock_before(t, o->steps - 1));
@@ -359,7 +389,7 @@ static sluice_status begin_run(training *t)
         t->replicas * t->options->micro_batches * t->batch * sluice_model_tokens(&model, t->length);
     result->images_per_step = t->length ? 0 : t->replicas * t->options->micro_batches * t->batch;
     result->dp_bytes = sluice_runtime_dp_bytes(t->rt);
-    status = begin_rates(t, &model);
+    status = begin_rates(t);
     if (status) return status;
     return t->watch && t->watch->begun ? t->watch->begun(t->rt, result, t->data, t->watch->context) : SLUICE_OK;
 }
@@ -413,10 +443,9 @@ static sluice_status micro_batch(training *t, uint64_t index)
     return status;
 }
 
-/* All micro-batches of a step, from number `first` on. */
-static sluice_status micro_batches(training *t, uint64_t first)
+/* Runs the micro-batches of a step, from number `first` on. In a pipeline all steps have equally many. */
+static sluice_status run_micro_batches(training *t, uint64_t first, uint64_t count)
 {
-    const uint64_t count = t->options->micro_batches;
     sluice_status status = SLUICE_OK;
     sluice_batch batch;
     bool here;
@@ -429,24 +458,26 @@ static sluice_status micro_batches(training *t, uint64_t first)
     return sluice_model_step(t->model, slc_step_batches_all(t->step_batches), &here);
 }
 
-/* Counts this rank's targets of the step whose first micro-batch has number `index`. In a pipeline those that compute
- * losses count. */
-static void count_targets(training *t, uint64_t index)
+/* Counts this rank's targets of the step that comes next, which has so many micro-batches. In a pipeline those that
+ * compute losses count. */
+static void count_targets(training *t, uint64_t micro_batches)
 {
     t->own_targets = 0;
-    for (uint64_t m = 0; t->has_head && m < t->options->micro_batches; m++)
-        t->own_targets += slc_training_data_targets(t->data, t->begun.sequences + first_sequence(t, index + m));
+    t->next = micro_batches;
+    for (uint64_t m = 0; t->has_head && m < micro_batches; m++)
+        t->own_targets += slc_training_data_targets(t->data, t->begun.sequences + first_sequence(t, t->taken + m));
 }
 
 static void take_targets(training *t, double of_all_ranks)
 {
-    t->targets_each = of_all_ranks / (double)(t->replicas * t->options->micro_batches);
+    t->targets_each = of_all_ranks / (double)(t->replicas * t->next);
 }
 
-/* Adds up the first step's targets over all ranks. Those of later steps travel with the loss of the step before. */
-static sluice_status agree_on_first_targets(training *t)
+/* Adds up the targets of a step that does not follow on another over all ranks. Those of later steps travel with the
+ * loss of the step before. */
+static sluice_status agree_on_targets(training *t, uint64_t step)
 {
-    count_targets(t, 0);
+    count_targets(t, slc_recipe_batch_at(&t->batches, step));
     double targets = (double)t->own_targets;
     sluice_status status = sluice_world_all_reduce(t->world, &targets, 1);
     take_targets(t, targets);
@@ -457,22 +488,25 @@ static sluice_status agree_on_first_targets(training *t)
  * equal weights on all ranks. */
 static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_training_step *out)
 {
-    const slc_training_options *o = t->options;
-    const sluice_step_options options =
-        SLUICE_INIT(sluice_step_options, .learning_rate = slc_lr_schedule_rate(&t->rates, clock_before(t, step)),
-                    .exchange = exchange, .group_rates = t->group_rates, .group_count = t->group_count);
+    const uint64_t micro_batches = slc_recipe_batch_at(&t->batches, step), first = t->taken;
+    const sluice_step_options options = SLUICE_INIT(
+        sluice_step_options, .learning_rate = rate_of(t, step), .exchange = exchange, .group_rates = t->group_rates,
+        .group_count = t->group_count, .micro_batches = (uint32_t)micro_batches);
     sluice_step_report report = SLUICE_INIT(sluice_step_report);
-    *out = (slc_training_step){
-        .step = step + 1, .learning_rate = options.learning_rate, .evaluation_loss = NAN, .accuracy = NAN};
-    const uint64_t first = (step - t->begun.steps + t->repeats) * o->micro_batches;
-    out->passes =
-        slc_training_data_passes(t->data, t->begun.sequences + (first + o->micro_batches) * t->replicas * t->batch);
+    *out = (slc_training_step){.step = step + 1,
+                               .learning_rate = options.learning_rate,
+                               .share = (double)micro_batches / (double)t->options->micro_batches,
+                               .evaluation_loss = NAN,
+                               .accuracy = NAN};
+    const uint64_t seen = t->begun.sequences + (first + micro_batches) * t->replicas * t->batch;
+    out->passes = slc_training_data_passes(t->data, seen);
     sluice_plan_report plan = SLUICE_INIT(sluice_plan_report);
     sluice_status status = sluice_runtime_plan(t->rt, &plan);
     out->provisional = plan.provisional;
     if (!status) status = sluice_step_begin(t->rt, &options);
-    if (!status) status = micro_batches(t, first);
-    count_targets(t, first + o->micro_batches); /* while a device computes */
+    if (!status) status = run_micro_batches(t, first, micro_batches);
+    t->taken += micro_batches;
+    count_targets(t, slc_recipe_batch_at(&t->batches, step + 1)); /* while a device computes */
     if (!status) status = sluice_step_end(t->rt, &report);
     if (!status && t->has_head) status = sluice_model_loss(t->model, &out->loss);
     if (status) return status;
@@ -485,8 +519,7 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
     out->plan = report.plan;
     out->planning_s = report.planning_s;
     out->step_s = -report.planning_s; /* the whole is added when the step has ended */
-    out->tokens = (t->begun.sequences + (first + o->micro_batches) * t->replicas * t->batch) *
-                  sluice_model_tokens(t->identity.model, t->length);
+    out->tokens = seen * sluice_model_tokens(t->identity.model, t->length);
     out->predicted_step_s = report.predicted_step_s > 0 ? report.predicted_step_s : NAN;
     return SLUICE_OK;
 }
@@ -502,7 +535,7 @@ static sluice_status agree_on_step(training *t, bool last, slc_training_step *st
 {
     const bool asked = t->watch && t->watch->stops && slc_stop_signals_seen(t->watch->stops) > 0;
     const bool late = is_late(t) && !last;
-    const double micro_batches = (double)t->options->micro_batches;
+    const double micro_batches = step->share * (double)t->options->micro_batches;
     const slc_training_data_counts counts = slc_training_data_get_counts(t->data);
     const double counts_here = t->has_head;
     double values[] = {
@@ -583,8 +616,8 @@ static sluice_status take_sample(training *t, const slc_training_step *step)
 
 static slc_training_position position_of(const training *t)
 {
-    uint64_t done = t->result->step_count, taken = (done + t->repeats) * t->options->micro_batches;
-    return (slc_training_position){t->begun.steps + done, t->begun.sequences + taken * t->replicas * t->batch};
+    return (slc_training_position){t->begun.steps + t->result->step_count,
+                                   t->begun.sequences + t->taken * t->replicas * t->batch};
 }
 
 /* Goes on with the save under way, or begins one. */
@@ -638,6 +671,8 @@ static sluice_status step_and_agree(training *t, uint64_t i, bool last, bool exc
                              "still hold the different weights of local steps, which nobody can evaluate or save; "
                              "lower --lr, or clip, and go on from an earlier checkpoint",
                              (unsigned long long)i + 1, REPEATS_MAX + 1);
+        status = agree_on_targets(t, i);
+        if (status) return status;
     }
 }
 
@@ -698,7 +733,7 @@ static sluice_status run_steps(training *t)
     bool evaluates = false, samples = false, saves = false;
     if (t->watch && t->watch->deadline)
         slc_deadline_begin(t->watch->deadline, slc_clock_ns(), t->options->save ? checkpoint_bytes(t) : 0);
-    if (!last) status = agree_on_first_targets(t);
+    if (!last) status = agree_on_targets(t, t->begun.steps);
     for (uint64_t i = t->begun.steps; !status && !last; i++) {
         uint64_t start = slc_clock_ns();
         slc_training_step step;
@@ -841,7 +876,8 @@ sluice_status slc_training_run(sluice_world *world, slc_training_options *option
                   .result = out,
                   .rank = (uint64_t)sluice_world_rank(world),
                   .ranks = (uint64_t)sluice_world_size(world),
-                  .batch = (uint32_t)options->batch};
+                  .batch = (uint32_t)options->batch,
+                  .batches = slc_batch_options_growth(options)};
     share_ranks(&t);
     sluice_status status = begin_run(&t);
     if (!status) status = show_plan(&t, false);

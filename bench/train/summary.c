@@ -30,6 +30,7 @@ static void change_plan(slc_training_steady *s, const slc_training_step *step)
 {
     s->plan = step->plan;
     s->provisional = step->provisional;
+    s->share = step->share;
     s->under = s->kept = 0;
     s->steady_bytes = 0;
 }
@@ -37,7 +38,8 @@ static void change_plan(slc_training_steady *s, const slc_training_step *step)
 static sluice_status add_step(slc_training_steady *s, const slc_training_step *step)
 {
     if (!s->steps++) s->first = step->step;
-    if (!s->under || s->plan != step->plan || s->provisional != step->provisional) change_plan(s, step);
+    const bool alike = s->plan == step->plan && s->provisional == step->provisional && s->share == step->share;
+    if (!s->under || !alike) change_plan(s, step);
     s->bytes += (double)step->bytes_sent;
     if (++s->under <= WARM_UP_STEPS) return SLUICE_OK;
     if (s->kept == s->room && s->room < MOST) {
@@ -171,8 +173,9 @@ sluice_status slc_training_summarise(slc_training_result *result)
     result->predicted_step_s = result->last_predicted_s;
     result->train_s = result->course.elapsed_s;
     result->final_loss = final_loss(&result->course);
-    result->tokens_per_s = (double)result->tokens_per_step / result->step_s;
-    result->images_per_s = result->images_per_step ? (double)result->images_per_step / result->step_s : NAN;
+    result->tokens_per_s = all->share * (double)result->tokens_per_step / result->step_s;
+    result->images_per_s =
+        result->images_per_step ? all->share * (double)result->images_per_step / result->step_s : NAN;
     free(values);
     return SLUICE_OK;
 }

@@ -24,6 +24,7 @@ static slc_training_result make_run(uint64_t measuring, uint64_t count, bool ren
         const bool first_plan = i < measuring;
         const uint64_t of_plan = first_plan ? i : i - measuring;
         const slc_training_step step = {.step = i + 1,
+                                        .share = 1,
                                         .loss = (double)i,
                                         .step_s = of_plan < 2 || first_plan ? slow : steady,
                                         .exposed_s = 0.25,
@@ -123,6 +124,26 @@ static void long_runs_are_thinned_out(void **state)
     slc_training_result_free(&run);
 }
 
+/* Micro-batches that grow: the figures are of the steps of the last size. */
+static void steps_that_grow(void **state)
+{
+    (void)state;
+    slc_training_result run;
+    slc_training_result_init(&run);
+    run.tokens_per_step = 64;
+    run.images_per_step = 16;
+    for (uint64_t i = 0; i < MOST; i++) {
+        const bool large = i >= MOST / 2;
+        const slc_training_step step = {
+            .step = i + 1, .share = large ? 0.75 : 0.25, .loss = 1, .step_s = large ? 0.5 : 0.125, .plan = 1};
+        assert_int_equal(slc_training_note(&run, &step), SLUICE_OK);
+    }
+    assert_int_equal(slc_training_summarise(&run), SLUICE_OK);
+    assert_true(run.step_s == 0.5 && run.step_min_s == 0.5);
+    assert_true(run.tokens_per_s == 96 && run.images_per_s == 24);
+    slc_training_result_free(&run);
+}
+
 /* The last tenth of the steps, without those that were skipped, whose losses need not be finite. */
 static void the_final_loss(void **state)
 {
@@ -146,6 +167,7 @@ int main(void)
         cmocka_unit_test(medians_and_too_few), cmocka_unit_test(only_measuring),
         cmocka_unit_test(kept_first_plan),     cmocka_unit_test(phases),
         cmocka_unit_test(the_final_loss),      cmocka_unit_test(long_runs_are_thinned_out),
+        cmocka_unit_test(steps_that_grow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

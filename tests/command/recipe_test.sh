@@ -85,6 +85,36 @@ tokens() {
     check 'the batch is warned about' 1 "$(grep -c 'batch was 2 and is 4' "$work/err")"
 }
 
+# Batches that grow: equal bits under strategies and after a stop in the middle, and as one sequence after the other.
+growth() {
+    local grow=(-n 2 --micro-batches 3 --micro-batches-from 1 --micro-batches-over 4 --steps 7 --warmup-again 2
+        --warmup-again-at 3)
+    local whole parts
+    whole=$(weights "${grow[@]}" --strategy dp)
+    check 'a run that grows ends with weights' 66 ${#whole}
+    check 'says how' 1 "$(cat "$work/out" "$work/err" | grep -c 'of up to 384 tokens, growing from 1 to 3 micro-batches over 4 steps')"
+    for strategy in oss sdp fsdp auto; do
+        check "growing, $strategy" "$whole" "$(weights "${grow[@]}" --strategy "$strategy" --schedule "$(default_schedule)")"
+    done
+    rm -rf "$work/run"
+    train "${grow[@]}" --steps 3 --save "$work/run"
+    check 'a run that grows stops' 0 $code
+    parts=$(weights "${grow[@]}" --strategy fsdp --resume "$work/run")
+    check 'and goes on' "$whole" "$parts"
+    check 'with nothing to warn of' 0 "$(grep -c 'does not go on as it would' "$work/err")"
+    # Two ranks with 1, 1, 2, 2, 3 micro-batches take the sequences of one rank with 2, 2, 4, 4, 6.
+    train "${grow[@]}" --steps 5 --accumulate each --csv "$work/one.csv"
+    train -n 1 --micro-batches 6 --micro-batches-from 2 --micro-batches-over 4 --steps 5 --warmup-again 2 \
+        --warmup-again-at 3 --accumulate each --csv "$work/two.csv"
+    check 'tokens seen' '128 256 512 768 1152' "$(awk -F, 'NR > 1 {print $14}' "$work/one.csv" | paste -sd' ')"
+    check 'rates follow the sequences' '0.0005 0.0005 0.001 0.001 0.0015' \
+        "$(rates_of -n 2 --micro-batches 3 --micro-batches-from 1 --micro-batches-over 4 --steps 5 --lr-rule linear --lr-batch 8)"
+    check 'or their root' '0.001 0.002 0.002' \
+        "$(rates_of --micro-batches 4 --micro-batches-from 1 --micro-batches-over 1 --steps 3 --lr-rule sqrt --lr-batch 2)"
+    check 'over tokens' '0.00025 0.0005 0.001 0.001' "$(rates_of --micro-batches 2 --micro-batches-from 1 \
+        --micro-batches-over 2 --steps 4 --lr-over tokens --warmup 256)"
+}
+
 # Evaluations are plain, so with --lr 0 they do not know of smoothing; training does.
 smoothing() {
     train --steps 2 --lr 0
@@ -201,6 +231,11 @@ refusals() {
     refuses 'give a number from 0' --weight-decay -0.1
     refuses 'give a number from 0.001 to 1' --layer-decay 0
     refuses 'it has one rate for all layers' --layer-decay 0.9 --optimizer onebit_adam
+    refuses '--micro-batches-from: give --micro-batches-over too' --micro-batches-from 1
+    refuses 'is above --micro-batches 2' --micro-batches 2 --micro-batches-from 3 --micro-batches-over 5
+    refuses 'give --lr-batch too' --lr-rule sqrt
+    refuses 'give --lr-rule linear or sqrt too' --lr-batch 3
+    refuses 'give --warmup-again-at too' --warmup-again 3
     refuses 'give --freeze-step or --freeze-change' --optimizer onebit_adam --lr-over tokens --warmup 1e4
     train --steps 3 --lr-over tokens --warmup 63
     check 'less than a step' 2 $code
@@ -228,6 +263,7 @@ sweep() {
 equal_bits
 rates
 tokens
+growth
 smoothing
 optimizers
 compressed_resumes

@@ -34,6 +34,11 @@ static slc_lr_schedule made(const slc_training_options *o, uint64_t tokens_per_s
     return s;
 }
 
+static double rate_at(const slc_lr_schedule *s, double before)
+{
+    return slc_recipe_rate_at(&s->rate, before, before + s->stride);
+}
+
 /* ---- Against transformers ---- */
 
 static void compare_case(const json_t *one)
@@ -49,7 +54,7 @@ static void compare_case(const json_t *one)
     assert_true(json_array_size(rates) > 0);
     json_array_foreach (steps, i, step) {
         double wanted = json_real_value(json_array_get(rates, i));
-        double got = slc_lr_schedule_rate(&s, (double)(json_integer_value(step) - 1) * s.stride);
+        double got = rate_at(&s, (double)(json_integer_value(step) - 1) * s.stride);
         if (fabs(got - wanted) <= 1e-12 * o.learning_rate) continue;
         print_error("%s, step %lld: %.17g, transformers has %.17g\n", o.lr_schedule, json_integer_value(step), got,
                     wanted);
@@ -80,7 +85,25 @@ static void the_default_is_as_it_always_was(void **state)
         slc_lr_schedule s = made(&o, 12345);
         for (uint64_t step = 0; step < 300; step++) {
             double was = step < warmup ? o.learning_rate * (double)(step + 1) / (double)warmup : o.learning_rate;
-            assert_true(slc_lr_schedule_rate(&s, (double)step) == was);
+            assert_true(rate_at(&s, (double)step) == was);
+        }
+    }
+}
+
+/* Over 10^5 steps, against the formula in float64; before and after it, the schedule's bits. */
+static void a_second_warm_up_multiplies_the_schedule(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"constant", "linear", "cosine", "inverse_sqrt", "wsd"};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        slc_training_options o = OPTIONS({"steps", "100000"}, {"warmup", "100"}, {"lr-schedule", kinds[k]});
+        const slc_lr_schedule plain = made(&o, 0);
+        o.warmup_again = 3000, o.warmup_again_at = 20000;
+        const slc_lr_schedule again = made(&o, 0);
+        for (int step = 0; step < 100000; step++) {
+            const double factor = step >= 20000 && step < 23000 ? (step + 1 - 20000) / 3000.0 : 1;
+            const double was = rate_at(&plain, step), is = rate_at(&again, step);
+            assert_true(factor == 1 ? is == was : fabs(is - was * factor) <= 1e-12 * o.learning_rate);
         }
     }
 }
@@ -99,7 +122,7 @@ static void tokens_are_steps_on_another_clock(void **state)
         o.lr_decay = k == 4 ? 10 * 2048 : 0;
         slc_lr_schedule tokens = made(&o, 2048);
         for (uint64_t i = 0; i < 100; i++)
-            assert_true(slc_lr_schedule_rate(&steps, (double)i) == slc_lr_schedule_rate(&tokens, (double)i * 2048));
+            assert_true(rate_at(&steps, (double)i) == rate_at(&tokens, (double)i * 2048));
     }
 }
 
@@ -114,7 +137,7 @@ static void rates_stay_between_their_bounds(void **state)
         slc_lr_schedule s = made(&o, 0);
         double before = 1;
         for (uint64_t i = 12; i < 400; i++) {
-            double rate = slc_lr_schedule_rate(&s, (double)i);
+            double rate = rate_at(&s, (double)i);
             assert_true(rate <= 0.5 && rate >= 0.25 && rate <= before);
             before = rate;
         }
@@ -146,6 +169,12 @@ static void what_does_not_fit_is_refused(void **state)
     refused("--steps goes on", OPTIONS({"lr-schedule", "cosine"}, {"lr-horizon", "99"}), 0);
     refused("--lr-horizon 3e9", OPTIONS({"lr-schedule", "cosine"}, {"lr-over", "tokens"}), 0);
     refused("--lr-timescale 1e8", OPTIONS({"lr-schedule", "inverse_sqrt"}, {"lr-over", "tokens"}), 0);
+    refused("--warmup-again: give --warmup-again-at too", OPTIONS({"warmup-again", "5"}), 0);
+    refused("--warmup-again-at: give --warmup-again too", OPTIONS({"warmup-again-at", "5"}), 0);
+    refused("--warmup-again-at 5 lies inside the first warm-up of 9 steps",
+            OPTIONS({"warmup", "9"}, {"warmup-again", "5"}, {"warmup-again-at", "5"}), 0);
+    refused("goes on beyond 100, where the schedule cosine ends",
+            OPTIONS({"lr-schedule", "cosine"}, {"warmup-again", "5"}, {"warmup-again-at", "96"}), 0);
     refused("a step takes 64 tokens", OPTIONS({"lr-over", "tokens"}, {"warmup", "63"}), 64);
 }
 
@@ -159,6 +188,10 @@ static void a_schedule_has_words(void **state)
     assert_string_equal(text, "0.001 after a warm-up over 10 steps, then cosine to 0.0001 at step 100");
     slc_lr_schedule_words(&s, text, 12); /* is cut, and ends */
     assert_string_equal(text, "0.001 after");
+    o = OPTIONS({"lr", "0.5"}, {"warmup-again", "3"}, {"warmup-again-at", "7"});
+    s = made(&o, 0);
+    slc_lr_schedule_words(&s, text, sizeof text);
+    assert_string_equal(text, "0.5, with a second warm-up from step 7 over 3 steps");
     o = OPTIONS({"lr", "0.5"});
     s = made(&o, 0);
     slc_lr_schedule_words(&s, text, sizeof text);
@@ -172,7 +205,7 @@ static uint64_t bits_of_rates(void)
     slc_training_options o = OPTIONS({"lr-schedule", "cosine"}, {"steps", "50000"});
     slc_lr_schedule s = made(&o, 0);
     for (int step = 0; step < 50000; step++) {
-        const double rate = slc_lr_schedule_rate(&s, step);
+        const double rate = rate_at(&s, step);
         hash = slc_fnv(hash, &rate, sizeof rate);
     }
     return hash;
@@ -189,9 +222,13 @@ int main(int argc, char **argv)
     (void)argv;
     if (argc == 2) return print_bits(bits_of_rates());
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rates_are_those_of_transformers),   cmocka_unit_test(the_default_is_as_it_always_was),
-        cmocka_unit_test(tokens_are_steps_on_another_clock), cmocka_unit_test(rates_stay_between_their_bounds),
-        cmocka_unit_test(what_does_not_fit_is_refused),      cmocka_unit_test(a_schedule_has_words),
+        cmocka_unit_test(rates_are_those_of_transformers),
+        cmocka_unit_test(the_default_is_as_it_always_was),
+        cmocka_unit_test(a_second_warm_up_multiplies_the_schedule),
+        cmocka_unit_test(tokens_are_steps_on_another_clock),
+        cmocka_unit_test(rates_stay_between_their_bounds),
+        cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(a_schedule_has_words),
         cmocka_unit_test(rates_are_the_same_without_fma),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include "bench/cli/device_transport.h"
 #include "bench/cli/path_hints.h"
 #include "bench/cli/throttle_option.h"
+#include "bench/train/options/batch_options.h"
 #include "bench/train/options/choices.h"
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/options/onebit_options.h"
@@ -133,6 +134,11 @@ static const slc_option fixed_rows[] = {
      "Tokens a sequence; 0: the model's, at most 256", 0, MOST},
     {"micro-batches", "N", TRAINING, COUNT, FIELD(micro_batches), "1", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Micro-batches a step", 1, 65536, CONFIG(micro_batches)},
+    {"micro-batches-from", "N", TRAINING, COUNT, FIELD(micro_batches_from), "0",
+     SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
+     "Begin with N micro-batches a step, which grow evenly to --micro-batches; 0: all steps have as many", 0, 65536},
+    {"micro-batches-over", "N", TRAINING, COUNT, FIELD(micro_batches_over), "0",
+     SLC_SAVED | SLC_REPORTED | SLC_MEASURED, "Steps over which micro-batches grow", 0, MOST},
     {"ranks", "N", RESOURCES, COUNT, FIELD(ranks), NULL, SLC_SAVED | SLC_OWN, "Start N ranks on this machine", 1,
      SLUICE_RANKS_MOST, .letter = 'n'},
     {"threads", "N", RESOURCES, COUNT, FIELD(threads), NULL, SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
@@ -150,6 +156,11 @@ static const slc_option fixed_rows[] = {
      "Learning rate; where it is not given, 0.00005 with --weights", 0, 1e6},
     {"warmup", "N", TRAINING, COUNT, FIELD(warmup), "0", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Steps N over which the learning rate grows: step k has k / N of --lr", 0, MOST_TOKENS},
+    {"warmup-again", "N", TRAINING, COUNT, FIELD(warmup_again), "0", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
+     "Steps N of a second warm-up, in which the learning rate grows again, from 0 to that of the schedule; 0: none", 0,
+     MOST_TOKENS},
+    {"warmup-again-at", "N", TRAINING, COUNT, FIELD(warmup_again_at), "0", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
+     "Steps, from the very beginning, after which the second warm-up begins", 0, MOST_TOKENS},
     {"lr-schedule", "NAME", TRAINING, TEXT, FIELD(lr_schedule), "constant", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Course of the learning rate after --warmup: constant; linear, cosine: it falls to --lr-min; inverse_sqrt: it "
      "falls as 1/sqrt(step); wsd: it stays, and falls at the end",
@@ -166,8 +177,15 @@ static const slc_option fixed_rows[] = {
      "without",
      0, MOST_TOKENS},
     {"lr-over", "UNIT", TRAINING, TEXT, FIELD(lr_over), "steps", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
-     "Unit of --warmup, --lr-horizon, --lr-decay and --lr-timescale: steps, or tokens of all ranks",
+     "Unit of --warmup, --warmup-again, --warmup-again-at, --lr-horizon, --lr-decay and --lr-timescale: steps, or "
+     "tokens of all ranks",
      .choices = "steps,tokens"},
+    {"lr-rule", "RULE", TRAINING, TEXT, FIELD(lr_rule), "none", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
+     "The learning rate follows the sequences S of a step: linear: it is multiplied by S / --lr-batch; sqrt: by the "
+     "square root of that; none: it does not",
+     .choices = "none,linear,sqrt"},
+    {"lr-batch", "N", TRAINING, COUNT, FIELD(lr_batch), "0", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
+     "Sequences of a step, of all ranks, for which --lr was found", 0, MOST},
     {"layer-decay", "X", TRAINING, REAL, FIELD(layer_decay), "1", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "The learning rate of each layer is X times that of the layer above it; the head has all of it, the embedding the "
      "least; 1: all have it",
@@ -612,7 +630,8 @@ uint64_t slc_training_replicas(const slc_training_options *o, uint64_t ranks)
 static sluice_status check_pipeline(const slc_training_options *o)
 {
     static const char *const own[] = {"pipeline-schedule", "pipeline-chunks", "pipeline-cuts"};
-    static const char *const later[] = {"trace", "plan-out", "profile-out", "sample-every", "plan", "lossy"};
+    static const char *const later[] = {"trace", "plan-out", "profile-out",       "sample-every",
+                                        "plan",  "lossy",    "micro-batches-from"};
     const uint64_t stages = stages_of(o->pipeline);
     if (stages == UINT64_MAX)
         return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline %s: give off, or from 2 to %d stages", o->pipeline,
@@ -670,6 +689,7 @@ sluice_status slc_training_options_check(slc_training_options *o)
     if (!status) status = check_pipeline(o);
     if (!status) status = check_plan(o);
     if (!status) status = check_layer_decay(o);
+    if (!status) status = slc_batch_options_check(o);
     if (!status) status = slc_lr_schedule_make(o, 0, &rates);
     if (!status && o->save_every && !o->save)
         status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save or --go-on");

@@ -45,10 +45,13 @@ typedef struct {
     double freeze_change;                /* 0: the step decides */
     const char *onebit;                  /* KEY=VALUE,...; NULL: none */
     double learning_rate, clip, dropout;
-    uint64_t warmup;
-    const char *lr_schedule, *lr_over; /* lr_schedule.h; steps, tokens */
+    uint64_t warmup, warmup_again, warmup_again_at; /* 0: none */
+    const char *lr_schedule, *lr_over;              /* lr_schedule.h; steps, tokens */
     double lr_min;
     double layer_decay;
+    uint64_t micro_batches_from, micro_batches_over; /* batch_options.h; 0: they do not grow */
+    const char *lr_rule;                             /* none, linear, sqrt */
+    uint64_t lr_batch;
     uint64_t lr_horizon, lr_decay, lr_timescale; /* as warmup counted in what lr_over says; 0: their defaults */
     slc_training_setting optimizer_settings[SLC_TRAINING_SETTINGS_MAX]; /* optimizer_options.h */
     double label_smoothing;

@@ -104,11 +104,13 @@ void slc_training_progress_line(const slc_training_progress *progress, const slc
     slc_text_line_add(&l, "step %" PRIu64 "/%" PRIu64, step->step, progress->steps);
     put_losses(&l, progress, step);
     if (isfinite(step->passes)) slc_text_line_add(&l, "  pass %.2f", step->passes);
-    slc_text_line_add(&l, "  %.0f %s/s",
-                      (progress->images ? (double)progress->images : slc_training_latest_tokens(&progress->left)) /
-                          step_s,
-                      progress->images ? "images" : "tokens");
-    if (progress->peak_step_s > 0) slc_text_line_add(&l, "  %.0f %% of peak", 100 * progress->peak_step_s / step_s);
+    slc_text_line_add(
+        &l, "  %.0f %s/s",
+        (progress->images ? step->share * (double)progress->images : slc_training_latest_tokens(&progress->left)) /
+            step_s,
+        progress->images ? "images" : "tokens");
+    if (progress->peak_step_s > 0)
+        slc_text_line_add(&l, "  %.0f %% of peak", 100 * step->share * progress->peak_step_s / step_s);
     if (progress->verbose)
         slc_text_line_add(&l, "  exposed %.1f ms  memory %.1f MiB", step->exposed_s * 1e3,
                           (double)step->peak_bytes / 0x1p20);

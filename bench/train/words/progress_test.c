@@ -15,6 +15,7 @@ enum { STEPS = 1000, TOKENS = 64 };
 static slc_training_step make_step(uint64_t number, double step_s, uint32_t plan)
 {
     return (slc_training_step){.step = number,
+                               .share = 1,
                                .loss = 2.5,
                                .smoothed_loss = 2,
                                .step_s = step_s,

@@ -2,6 +2,7 @@
  * tests/command/train_test.sh covers this file. */
 #include "bench/train/words/start.h"
 
+#include "bench/train/options/batch_options.h"
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/saved_weights.h"
 
@@ -85,17 +86,20 @@ static void print_cores(FILE *out, const slc_cores_use *cores)
 static void print_training(FILE *out, const slc_training_options *o, const slc_training_result *r, bool images)
 {
     slc_lr_schedule rates;
-    char words[200] = "";
+    char words[200] = "", rule[80];
     /* The run has made the same schedule before, so there is no error here. */
     if (!slc_lr_schedule_make(o, r->tokens_per_step, &rates)) slc_lr_schedule_words(&rates, words, sizeof words);
     const bool usual = o->weights && !slc_training_option_given(o, "lr");
-    fprintf(out, "training   %s, learning rate %s%s; ", o->optimizer, words,
+    slc_batch_options_rule_words(o, rule, sizeof rule);
+    fprintf(out, "training   %s, learning rate %s%s%s; ", o->optimizer, words, rule,
             usual ? " (the default with --weights)" : "");
     if (r->steps_before >= o->steps) fprintf(out, "no steps are left of --steps %" PRIu64, o->steps);
     if (r->steps_before && r->steps_before < o->steps)
         fprintf(out, "steps %" PRIu64 " to %" PRIu64, r->steps_before + 1, o->steps);
     if (!r->steps_before) fprintf(out, "%" PRIu64 " step%s", o->steps, o->steps == 1 ? "" : "s");
-    fprintf(out, " of %s %s\n", group(r->tokens_per_step).text, images ? "patches" : "tokens");
+    slc_batch_options_words(o, words, sizeof words);
+    fprintf(out, " of %s%s %s%s\n", *words ? "up to " : "", group(r->tokens_per_step).text,
+            images ? "patches" : "tokens", words);
 }
 
 static void print_dropout(FILE *out, const slc_training_options *o)
