@@ -3,6 +3,7 @@
 
 #include "bench/cli/environment.h"
 #include "bench/train/options/onebit_options.h"
+#include "bench/train/options/recipe_json.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -131,6 +132,7 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
         course_json(&r->course, offsetof(slc_training_point, elapsed_s)), "train_s", number(r->train_s), "final_loss",
         number(r->final_loss), "learning_rates", course_json(&r->course, offsetof(slc_training_point, learning_rate)));
     if (!run) return NULL;
+    json_object_set_new(run, "recipe", slc_training_recipe_json(o));
     json_object_set_new(run, "skipped_steps", json_integer((json_int_t)r->skipped));
     json_object_set_new(run, "steps_done", json_integer((json_int_t)r->step_count));
     json_object_set_new(run, "losses_every", json_integer((json_int_t)(r->course.every ? r->course.every : 1)));

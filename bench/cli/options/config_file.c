@@ -14,9 +14,9 @@
 
 enum { TEXT_BYTES = 16 * PATH_MAX };
 
-static sluice_status not_taken(const char *path, const slc_option *row)
+static sluice_status not_taken(const char *where, const slc_option *row)
 {
-    return slc_error(SLUICE_ERR_ARGUMENT, "--config %s: \"%s\" takes %s", path, row->name,
+    return slc_error(SLUICE_ERR_ARGUMENT, "%s: \"%s\" takes %s", where, row->name,
                      row->type == SLC_OPTION_FLAG  ? "true or false"
                      : row->type == SLC_OPTION_SET ? "a text or a list of texts"
                                                    : "a text or a number");
@@ -75,23 +75,33 @@ static char *keep(const char *text)
     return memcpy(kept->text, text, bytes);
 }
 
+sluice_status slc_config_value_take(const char *where, const slc_option *rows, const slc_option *row, void *options,
+                                    const char **typed, const json_t *value)
+{
+    const char **said = &typed[row - rows];
+    if (*said || json_is_null(value) || json_is_false(value)) return SLUICE_OK;
+    char *text = malloc(TEXT_BYTES), *kept = NULL;
+    if (!text) return slc_error(SLUICE_ERR_MEMORY, "%s", where);
+    sluice_status status = write_text(row, value, text) ? SLUICE_OK : not_taken(where, row);
+    if (!status && !(kept = keep(text))) status = slc_error(SLUICE_ERR_MEMORY, "%s", where);
+    free(text);
+    if (status) return status;
+    *said = kept;
+    return slc_error_context(slc_option_set(row, options, kept), "%s", where);
+}
+
 typedef struct {
     const char *path;
     const slc_option *rows;
     void *options;
     const char **typed;
-    char *text; /* room for TEXT_BYTES */
 } reading;
 
 static sluice_status take_value(const reading *r, const slc_option *row, const json_t *value)
 {
-    const char **typed = &r->typed[row - r->rows];
-    if (*typed || json_is_null(value) || json_is_false(value)) return SLUICE_OK;
-    if (!write_text(row, value, r->text)) return not_taken(r->path, row);
-    char *kept = keep(r->text);
-    if (!kept) return slc_error(SLUICE_ERR_MEMORY, "--config %s", r->path);
-    *typed = kept;
-    return slc_error_context(slc_option_set(row, r->options, kept), "--config %s", r->path);
+    char where[PATH_MAX + 16];
+    snprintf(where, sizeof where, "--config %s", r->path);
+    return slc_config_value_take(where, r->rows, row, r->options, r->typed, value);
 }
 
 static sluice_status refuse_key(const reading *r, const char *key)
@@ -120,16 +130,14 @@ static sluice_status take_values(const reading *r, json_t *all)
 
 sluice_status slc_config_file_read(const char *path, const slc_option *rows, void *options, const char **typed)
 {
-    const reading r = {path, rows, options, typed, malloc(TEXT_BYTES)};
+    const reading r = {path, rows, options, typed};
     char *file = NULL;
     size_t bytes = 0;
     json_t *all = NULL;
-    sluice_status status = r.text ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "--config %s", path);
-    if (!status) status = slc_error_context(slc_json_file_read(path, &file, &bytes), "--config");
+    sluice_status status = slc_error_context(slc_json_file_read(path, &file, &bytes), "--config");
     if (!status) status = slc_error_context(slc_python_json_read(path, file, bytes, 0, &all), "--config");
     if (!status) status = take_values(&r, all);
     json_decref(all);
     free(file);
-    free(r.text);
     return status;
 }

@@ -4,8 +4,15 @@
 
 #include "bench/cli/options/option.h"
 
+#include <jansson.h>
+
 /* Sets what the file says and nothing has set yet. typed[i]: the text that was given for rows[i], NULL: none; it gets
  * the file's, which lives as long as the process. null and false leave an option as it is. Errors: PATH, IO, MEMORY;
  * FORMAT (no JSON, no object), ARGUMENT (a key that is no option, a value that the option does not take): they name
  * file and key. */
 sluice_status slc_config_file_read(const char *path, const slc_option *rows, void *options, const char **typed);
+
+/* Sets one of the rows as a value of a file says, in the same way. `where` begins messages: "--config FILE". Errors:
+ * MEMORY, ARGUMENT. */
+sluice_status slc_config_value_take(const char *where, const slc_option *rows, const slc_option *row, void *options,
+                                    const char **typed, const json_t *value);

@@ -12,6 +12,7 @@
 #include "bench/train/options/choices.h"
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/options/onebit_options.h"
+#include "bench/train/options/recipe_file.h"
 #include "bench/train/options/optimizer_options.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/hash/fnv.h"
@@ -65,6 +66,7 @@ static slc_training_choices choices; /* made by make_tables */
 
 static sluice_status add_paths(void *options, const slc_option *row, char *list);
 static sluice_status take_config(void *options, const slc_option *row, char *path);
+static sluice_status take_recipe(void *options, const slc_option *row, char *path);
 
 /* The order is that of a report's settings and of the warnings when a run is resumed; the help sorts by group and
  * name. */
@@ -186,6 +188,10 @@ static const slc_option fixed_rows[] = {
      .choices = "none,linear,sqrt"},
     {"lr-batch", "N", TRAINING, COUNT, FIELD(lr_batch), "0", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Sequences of a step, of all ranks, for which --lr was found", 0, MOST},
+    {"recipe", "FILE", TRAINING, PATHS, FIELD(recipe), NULL, SLC_OWN,
+     "Read rates and batches from this JSON file, as {\"version\": 1, \"rate\": {\"peak\": 6e-4}}; options of the "
+     "command line come before it",
+     .set = take_recipe},
     {"layer-decay", "X", TRAINING, REAL, FIELD(layer_decay), "1", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "The learning rate of each layer is X times that of the layer above it; the head has all of it, the embedding the "
      "least; 1: all have it",
@@ -471,6 +477,14 @@ static sluice_status take_config(void *options, const slc_option *row, char *pat
     sluice_status status = slc_config_file_read(path, rows, o, o->typed);
     o->data_of_config = !has_data && o->data_count > 0;
     return status;
+}
+
+static sluice_status take_recipe(void *options, const slc_option *row, char *path)
+{
+    slc_training_options *o = options;
+    (void)row;
+    o->recipe = path;
+    return slc_training_recipe_read(path, rows, o);
 }
 
 sluice_status slc_training_option_set(slc_training_options *options, const char *name, const char *text)
@@ -793,7 +807,8 @@ json_t *slc_training_options_given_json(const slc_training_options *o)
     json_t *given = json_object();
     for (int i = 0; given && i < row_count; i++) {
         const char *name = rows[i].name;
-        if (!o->typed[i] || !strcmp(name, "config") || !strcmp(name, "overwrite")) continue;
+        const bool of_files = !strcmp(name, "config") || !strcmp(name, "recipe") || !strcmp(name, "overwrite");
+        if (!o->typed[i] || of_files) continue;
         json_object_set_new(given, name, rows[i].type == FLAG ? json_true() : value_json(o, &rows[i]));
     }
     return given;

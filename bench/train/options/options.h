@@ -55,8 +55,8 @@ typedef enum {
  * numbers and the schedule's horizon in place of what was left open. Keys are the options'
  * names, in a report with underscores. Returns 0, or -1: no memory, no object, or a text that is no UTF-8. */
 int slc_training_options_json(const slc_training_options *options, unsigned uses, json_t *settings);
-/* Returns the options that were typed or read by --config, without --config and --overwrite, as an object that --config
- * reads. NULL without memory. */
+/* Returns the options that were typed or read by --config and --recipe, without these two and --overwrite, as an object
+ * that --config reads. NULL without memory. */
 json_t *slc_training_options_given_json(const slc_training_options *options);
 bool slc_training_option_must_equal(const char *name); /* EQUAL; false for a name that is no option */
 

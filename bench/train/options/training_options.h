@@ -49,6 +49,7 @@ typedef struct {
     const char *lr_schedule, *lr_over;              /* lr_schedule.h; steps, tokens */
     double lr_min;
     double layer_decay;
+    const char *recipe;                              /* a file (recipe_file.h); NULL: none */
     uint64_t micro_batches_from, micro_batches_over; /* batch_options.h; 0: they do not grow */
     const char *lr_rule;                             /* none, linear, sqrt */
     uint64_t lr_batch;
