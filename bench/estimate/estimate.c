@@ -5,7 +5,9 @@
 #include "bench/cli/options/command_line.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/estimate/report.h"
+#include "bench/plan/words/phases_table.h"
 #include "bench/plan/words/table.h"
+#include "bench/train/options/batch_options.h"
 #include "bench/train/options/onebit_options.h"
 #include "lib/base/status.h"
 #include "lib/base/text/parse_quantity.h"
@@ -125,9 +127,34 @@ static void write_files(const slc_training_options *o, const slc_profile *profil
     slc_outcome_add(files, write_text(o->plan_out, status, text));
 }
 
-/* Plans within the user's budget, if there is one. */
+/* *json becomes the phases of the whole run. */
+static sluice_status print_run(const slc_survey *s, const slc_profile *profile, const slc_plan *plan, FILE *out,
+                               json_t **json)
+{
+    const slc_training_options *t = s->training;
+    const slc_recipe_batch batch = slc_batch_options_growth(t);
+    const slc_whole_run run = {.profile = profile,
+                               .plan = plan,
+                               .batch = &batch,
+                               .steps = t->steps,
+                               .tokens = (uint64_t)s->ranks * t->batch * sluice_model_tokens(&s->model, s->length)};
+    slc_run_phases phases;
+    sluice_status status = slc_run_phases_find(&run, &phases);
+    fputc('\n', out);
+    if (!status) slc_run_phases_print(out, &phases);
+    if (!status && !(*json = slc_run_phases_json(&phases))) status = slc_error(SLUICE_ERR_MEMORY, "phases as JSON");
+    slc_run_phases_free(&phases);
+    return status;
+}
+
+static bool has_recipe(const slc_training_options *t)
+{
+    return t->recipe || slc_batch_options_grow(t);
+}
+
+/* Plans within the user's budget, if there is one, and lists the phases of a recipe. */
 static sluice_status plan_for_user(const estimate_options *o, const slc_survey *s, FILE *out, slc_budget_plan *row,
-                                   slc_outcome *files)
+                                   json_t **phases, slc_outcome *files)
 {
     slc_profile *profile = NULL;
     slc_plan_answer answer = {0};
@@ -145,6 +172,7 @@ static sluice_status plan_for_user(const estimate_options *o, const slc_survey *
         if (*o->training.budget) status = slc_parse_budget(o->training.budget, &bytes, &row->of_dp);
         if (*o->training.budget) fprintf(out, "\n--budget %s fits:\n\n", o->training.budget);
         if (!status && *o->training.budget) status = slc_plan_table(out, &shown);
+        if (!status && has_recipe(&o->training)) status = print_run(s, profile, answer.plan, out, phases);
         if (!status) write_files(&o->training, profile, &answer, files);
     }
     slc_plan_destroy(answer.plan);
@@ -157,7 +185,7 @@ static sluice_status plan_for_user(const estimate_options *o, const slc_survey *
 static sluice_status estimate(const estimate_options *o)
 {
     const slc_training_options *t = &o->training;
-    const bool planned = *t->budget || t->plan_out || t->profile_out;
+    const bool planned = *t->budget || t->plan_out || t->profile_out || has_recipe(t);
     const bool taken = slc_is_standard_output(t->json) || slc_is_standard_output(t->plan_out) ||
                        slc_is_standard_output(t->profile_out);
     FILE *out = taken ? stderr : stdout;
@@ -165,18 +193,25 @@ static sluice_status estimate(const estimate_options *o)
     slc_answers answers;
     slc_budget_plan row = {0};
     slc_outcome failures = {0};
+    json_t *phases = NULL;
     sluice_status status = check_outputs(t);
     if (!status) status = find_pace(o, &survey);
     if (!status) status = slc_survey_begin(&survey);
     if (!status) status = slc_answers_find(&survey, o->effort_s, &answers);
     if (status) return status;
     slc_estimate_print(out, &survey, &answers);
-    if (planned) status = plan_for_user(o, &survey, out, &row, &failures);
-    if (status && status != SLUICE_ERR_BUDGET) return status;
+    if (planned) status = plan_for_user(o, &survey, out, &row, &phases, &failures);
+    if (status && status != SLUICE_ERR_BUDGET) {
+        json_decref(phases);
+        return status;
+    }
     slc_outcome_add(&failures, status);
-    if (t->json)
-        slc_outcome_add(&failures, slc_result_file_write_json(
-                                       t->json, slc_estimate_json(&survey, &answers, row.fits ? &row : NULL)));
+    if (t->json) {
+        json_t *all = slc_estimate_json(&survey, &answers, row.fits ? &row : NULL);
+        if (phases) json_object_set(all, "phases", phases);
+        slc_outcome_add(&failures, slc_result_file_write_json(t->json, all));
+    }
+    json_decref(phases);
     return slc_outcome_status(&failures);
 }
 

@@ -14,6 +14,12 @@ static uint64_t first_step_of(const slc_recipe_batch *b, uint64_t more)
     return (more * b->over + levels - 1) / levels;
 }
 
+uint64_t slc_recipe_batch_changes(const slc_recipe_batch *b, uint64_t step)
+{
+    const uint64_t now = slc_recipe_batch_at(b, step);
+    return now == b->most ? UINT64_MAX : first_step_of(b, now - b->first + 1);
+}
+
 uint64_t slc_recipe_batch_before(const slc_recipe_batch *b, uint64_t step)
 {
     uint64_t sum = b->first * step;

@@ -15,6 +15,9 @@ typedef struct {
  *   else       most */
 uint64_t slc_recipe_batch_at(const slc_recipe_batch *batch, uint64_t step);
 
+/* Returns the first step after `step` that has another number of micro-batches; UINT64_MAX: there is none. */
+uint64_t slc_recipe_batch_changes(const slc_recipe_batch *batch, uint64_t step);
+
 /* Returns the sum of slc_recipe_batch_at over all steps before `step`. Takes time proportional to most - first. */
 uint64_t slc_recipe_batch_before(const slc_recipe_batch *batch, uint64_t step);
 

@@ -25,9 +25,12 @@ static void grows_as_the_formula_says(void **state)
             const uint64_t got = slc_recipe_batch_at(b, step);
             assert_true((double)got == wanted && got >= last && got <= b->most);
             if (step % 997 == 0 || step < 40) assert_true(slc_recipe_batch_before(b, step) == sum);
+            if (step && got != last) assert_true(slc_recipe_batch_changes(b, step - 1) == step);
+            if (step && got == last) assert_true(slc_recipe_batch_changes(b, step - 1) > step);
             sum += got;
             last = got;
         }
+        assert_true(slc_recipe_batch_changes(b, 100000) == UINT64_MAX);
         assert_true(slc_recipe_batch_before(b, 100000) == sum);
     }
 }

@@ -39,7 +39,8 @@ typedef struct {
 typedef struct {
     double spread; /* 0: exact. Otherwise every duration is multiplied by a random factor in [1 - spread, 1 + spread] */
     uint64_t seed;
-    uint32_t passes;   /* at most; 0: enough for a steady state. If none is reached, the later half counts */
-    slc_work *work;    /* counts; NULL: nobody asks */
+    uint32_t passes;        /* at most; 0: enough for a steady state. If none is reached, the later half counts */
+    slc_work *work;         /* counts; NULL: nobody asks */
+    uint32_t micro_batches; /* that each step runs, of the job's (slc_ordinal_of_run): others take no time; 0: all */
     bool latency_once; /* runs of an operation after its first blocks cost no latency, as if they were one message */
 } slc_simulation;

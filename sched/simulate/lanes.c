@@ -17,12 +17,18 @@ static int32_t larger(int32_t a, int32_t b)
     return a > b ? a : b;
 }
 
-static double duration(const slc_job *job, const slc_times *times, const slc_plan *plan, bool latency_once,
+static bool is_left_out(const slc_job *job, const slc_simulation *options, const slc_item *item)
+{
+    return options->micro_batches && slc_is_left_out(item, options->micro_batches, job->micro_batches);
+}
+
+static double duration(const slc_job *job, const slc_times *times, const slc_plan *plan, const slc_simulation *options,
                        const slc_item *item)
 {
+    if (is_left_out(job, options, item)) return 0;
     if (item->kind == SLC_ITEM_SLOT) return slc_slot_s(job, times, plan->recompute, item->slot);
     double s = slc_item_s(job, times, plan->strategies, item);
-    if (!latency_once || !item->first_block) return s;
+    if (!options->latency_once || !item->first_block) return s;
     return fmax(s - slc_transfer_s(job, times, item->kind, 0), 0); /* an item that counts nothing has no latency */
 }
 
@@ -61,9 +67,10 @@ static void fill_lanes(slc_simulated_lanes *l, const slc_job *job, const slc_tim
         bool computed = slc_on_compute_lane(item);
         place[i] = computed ? l->computed_count++ : l->operation_count++;
         slc_lane_item *made = computed ? &l->computed[place[i]] : &l->operations[place[i]];
-        *made = (slc_lane_item){.s = duration(job, times, plan, l->options->latency_once, item),
+        *made = (slc_lane_item){.s = duration(job, times, plan, l->options, item),
                                 .item = i,
                                 .on_thread = slc_is_on_thread(item->kind),
+                                .alone = slc_is_on_thread(item->kind) || is_left_out(job, l->options, item),
                                 .late = item->late};
         sum_s += made->s;
         if (!computed && (item->kind == SLC_ITEM_AGREE || item->late))
@@ -185,7 +192,7 @@ static bool open_operation(slc_simulated_lanes *l)
     l->open[l->operations_opened++ % SLC_OPEN_OPERATIONS] =
         (slc_open_operation){.item = operation,
                              .left_s = left_out ? 0 : drawn(l, operation, pass),
-                             .met_s = l->now_s + (operation->on_thread ? 0 : l->late_s),
+                             .met_s = l->now_s + (operation->alone ? 0 : l->late_s),
                              .started = left_out,
                              .ended = left_out,
                              .pass = pass};

@@ -14,6 +14,7 @@ typedef struct {
     int32_t computed_at_first, operations_at_first; /* the same counts in the first pass, which leaves late items out */
     uint32_t item; /* SLC_NONE: what the program does outside of slots, the last of a pass's compute lane */
     bool on_thread, late;
+    bool alone; /* no other rank comes to it */
 } slc_lane_item;
 
 typedef struct {

@@ -414,15 +414,35 @@ typedef struct {
     double compute_s, link_s, update_s;
 } alone;
 
-static alone sums_of(const drawn_plan *d)
+/* Micro-batches 0 to run - 2 and the last one run. */
+static bool is_left_out(const drawn_plan *d, const slc_item *item, uint32_t run)
+{
+    const uint32_t last = d->t.job.micro_batches - 1;
+    switch (item->kind) {
+    case SLC_ITEM_SLOT:
+    case SLC_ITEM_GATHER_WINDOW:
+    case SLC_ITEM_REDUCE_SCATTER:
+    case SLC_ITEM_ALL_REDUCE: return item->micro_batch != last && item->micro_batch + 1 >= run;
+    default: return false;
+    }
+}
+
+/* Of a step that runs so many micro-batches. */
+static alone sums_of_run(const drawn_plan *d, uint32_t run)
 {
     alone sums = {0};
     for (uint32_t i = 0; i < d->plan->train.item_count; i++) {
         const slc_item *item = &d->plan->train.items[i];
         bool computed = item->kind == SLC_ITEM_SLOT || item->on_compute;
+        if (is_left_out(d, item, run)) continue;
         *(computed ? &sums.compute_s : on_thread(item) ? &sums.update_s : &sums.link_s) += item_s(d, item);
     }
     return sums;
+}
+
+static alone sums_of(const drawn_plan *d)
+{
+    return sums_of_run(d, d->t.job.micro_batches);
 }
 
 static void look_at_bounds(drawn_plan *d)
@@ -441,6 +461,33 @@ static void a_step_lies_between_its_bounds(void **state)
 {
     (void)state;
     drawn_plans_look(JOBS, look_at_bounds);
+}
+
+static void look_at_fewer(drawn_plan *d)
+{
+    const uint32_t all = d->t.job.micro_batches;
+    const double whole_s = simulated_step(d);
+    const bool moves = d->times.link.thread_moves;
+    for (uint32_t run = 1; run <= all; run++) {
+        slc_forecast f;
+        const alone sums = sums_of_run(d, run);
+        const double most_s = sums.compute_s + sums.link_s + sums.update_s, tolerance = 1 + 1e-9;
+        const slc_simulation options = {.micro_batches = run};
+        assert_int_equal(slc_simulate(&d->t.job, &d->times, d->plan, &options, &f), SLUICE_OK);
+        assert_true(f.step_s * tolerance >= sums.compute_s && f.step_s <= most_s * tolerance);
+        if (run == all) assert_true(f.step_s == whole_s);
+        if (strcmp(d->plan->schedule, "serial") != 0) continue;
+        d->times.link.thread_moves = true;
+        assert_int_equal(slc_simulate(&d->t.job, &d->times, d->plan, &options, &f), SLUICE_OK);
+        check(most_s, f.step_s);
+        d->times.link.thread_moves = moves;
+    }
+}
+
+static void micro_batches_that_are_left_out_take_no_time(void **state)
+{
+    (void)state;
+    drawn_plans_look(JOBS, look_at_fewer);
 }
 
 static void look_at_scaling(drawn_plan *d)
@@ -593,6 +640,7 @@ int main(void)
         cmocka_unit_test(a_queue_that_grows),
         cmocka_unit_test(a_plan_that_cannot_run),
         cmocka_unit_test(a_step_lies_between_its_bounds),
+        cmocka_unit_test(micro_batches_that_are_left_out_take_no_time),
         cmocka_unit_test(time_has_no_unit),
         cmocka_unit_test(bandwidth_never_slows),
         cmocka_unit_test(items_keep_the_rules),

@@ -47,7 +47,7 @@ ROOMS = {
         "plan/comparison": ["plan/words", "plan/pictures"],
         "plan/pipeline": ["cli", "cli/options", "cli/output", "plan/words"],
         "plan/commands": ["cli", "cli/options", "cli/output", "plan/words", "plan/pictures", "plan/comparison",
-                          "plan/pipeline"],
+                          "plan/pipeline", "train/options"],
         "train": ["cli", "cli/options", "cli/output", "launch", "plan/words", "estimate", "eval", "train/options",
                   "train/data", "train/checkpoint", "train/log", "train/words"],
         "train/log": ["cli", "cli/output", "train", "train/options"],

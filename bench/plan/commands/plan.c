@@ -9,7 +9,10 @@
 #include "bench/plan/pictures/memory_picture.h"
 #include "bench/plan/pictures/picture.h"
 #include "bench/plan/pipeline/pipelined.h"
+#include "bench/plan/words/phases_table.h"
 #include "bench/plan/words/table.h"
+#include "bench/train/options/batch_options.h"
+#include "bench/train/options/options.h"
 #include "lib/base/clock.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
@@ -33,6 +36,7 @@ static const double OTHERS_SHARE = 0.5;
 typedef struct {
     const char *profile, *budget, *strategy, *force, *schedule, *recompute, *lossy, *output, *picture, *json;
     const char *compare, *second; /* files of plans */
+    const char *recipe;           /* NULL: one step is planned, no run */
     uint32_t world;               /* 0: the profile's */
     slc_pipeline_options pipeline;
     double time_limit_s, effort_s;
@@ -70,6 +74,8 @@ static const slc_option option_rows[] = {
     {"time-limit", "S", 0, SLC_OPTION_TIME, FIELD(time_limit_s), NULL, 0,
      "Take the best plan found after so many seconds, which may differ from run to run (default: none)",
      SLC_OPTION_ABOVE_0},
+    {"recipe", "FILE", 0, SLC_OPTION_TEXT, FIELD(recipe), NULL, 0,
+     "Also list the phases of a whole run with this recipe: its steps, and micro-batches that grow"},
     SLC_PIPELINE_OPTION_ROWS(plan_options, pipeline, 0),
     {"picture", "FILE", 0, SLC_OPTION_SET, FIELD(picture), NULL, 0,
      "Draw memory over the step and by layer at its peak: FILE.svg or FILE.png (needs gnuplot)",
@@ -90,6 +96,7 @@ static const char doc[] =
     "  sluice plan --profile profile.json --budget 80% --lossy onebit\n"
     "  sluice plan --profile profile.json --budget 60% --force h.3=fsdp,h.4..h.6=sdp\n"
     "  sluice plan --profile profile.json --compare a.json b.json\n"
+    "  sluice plan --profile profile.json --recipe recipe.json\n"
     "  sluice plan --profile profile.json --world 4 --pipeline 4 --micro-batches 8 -o stages.json\n"
     "Then: sluice sim, sluice check, sluice trace.\n"
     "More: docs/what-a-plan-says.md";
@@ -125,7 +132,7 @@ static sluice_status check_compare(const plan_options *o)
 /* Refuses the options that --pipeline has no use for: stages are planned on paper, without choices of layers. */
 static sluice_status check_pipeline(const plan_options *o)
 {
-    static const char *const refused[] = {"force", "schedule", "effort", "time-limit", "picture"};
+    static const char *const refused[] = {"recipe", "force", "schedule", "effort", "time-limit", "picture"};
     for (size_t k = 0; k < sizeof refused / sizeof *refused; k++)
         if (slc_option_typed(option_rows, o->typed, refused[k]))
             return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline plans stages on paper; leave --%s out", refused[k]);
@@ -212,11 +219,40 @@ static sluice_status compare_files(slc_plan_files *files, const char *second, co
     return status;
 }
 
+/* ---- A whole run ---- */
+
+/* What a recipe says of a run: how long it is, and the micro-batches of its steps. */
+typedef struct {
+    bool wanted;
+    uint64_t steps;
+    slc_recipe_batch batch;
+} whole_run;
+
+/* The profile is of a step with the most micro-batches that the recipe has. */
+static sluice_status read_recipe(const char *path, slc_profile *profile, whole_run *run)
+{
+    slc_training_options o;
+    char most[24];
+    slc_training_options_init(&o);
+    sluice_status status = slc_training_option_set(&o, "recipe", path);
+    if (!status && !slc_training_option_given(&o, "steps"))
+        status = slc_error(SLUICE_ERR_ARGUMENT, "--recipe %s: steps: say how many the run has", path);
+    snprintf(most, sizeof most, "%u", profile->job.micro_batches);
+    if (!status && !slc_training_option_given(&o, "micro-batches"))
+        status = slc_training_option_set(&o, "micro-batches", most);
+    if (!status) status = slc_error_context(slc_batch_options_check(&o), "--recipe %s", path);
+    if (status) return status;
+    profile->job.micro_batches = (uint32_t)o.micro_batches;
+    *run = (whole_run){true, o.steps, slc_batch_options_growth(&o)};
+    return SLUICE_OK;
+}
+
 /* ---- From a profile to a plan ---- */
 
 typedef struct {
     const plan_options *options;
     const slc_profile *profile;
+    const whole_run *run;
     slc_plan_request request;
     slc_plan_answer answer, unforced; /* `unforced` has a plan only with --force */
     slc_strategy *forced;             /* [units] */
@@ -291,6 +327,20 @@ static sluice_status print_change(const planning *p, FILE *out, json_t *json)
     return compare_plans(out, p->profile, plans, names, json);
 }
 
+static sluice_status print_run(const planning *p, FILE *out, json_t *json)
+{
+    const slc_whole_run run = {
+        .profile = p->profile, .plan = p->answer.plan, .batch = &p->run->batch, .steps = p->run->steps};
+    slc_run_phases phases;
+    if (!p->run->wanted) return SLUICE_OK;
+    sluice_status status = slc_run_phases_find(&run, &phases);
+    if (!status) slc_run_phases_print(out, &phases);
+    if (!status && json_object_set_new(json, "phases", slc_run_phases_json(&phases)))
+        status = slc_error(SLUICE_ERR_MEMORY, "the phases as JSON");
+    slc_run_phases_free(&phases);
+    return status;
+}
+
 static sluice_status print_plans(planning *p, FILE *out, slc_outcome *files)
 {
     const plan_options *o = p->options;
@@ -308,15 +358,16 @@ static sluice_status print_plans(planning *p, FILE *out, slc_outcome *files)
     if (!status) status = slc_plan_table(out, &shown);
     fprintf(out, "planned    in %.2f s\n", p->took_s);
     if (!status && !(json = slc_decisions_json(&shown))) status = slc_error(SLUICE_ERR_MEMORY, "the plan as JSON");
+    if (!status) status = print_run(p, out, json);
     if (!status) status = print_change(p, out, json);
     if (!status && o->json) slc_outcome_add(files, slc_result_file_write_json(o->json, json));
     json_decref(json);
     return status;
 }
 
-static sluice_status plan_and_print(const plan_options *o, const slc_profile *profile)
+static sluice_status plan_and_print(const plan_options *o, const slc_profile *profile, const whole_run *run)
 {
-    planning p = {.options = o, .profile = profile};
+    planning p = {.options = o, .profile = profile, .run = run};
     slc_outcome files = {0};
     FILE *out = slc_is_standard_output(o->output) || slc_is_standard_output(o->json) ? stderr : stdout;
     sluice_status status = prepare(&p);
@@ -357,11 +408,13 @@ static sluice_status plan_pipeline(const plan_options *o, slc_profile *profile)
 static sluice_status make(plan_options *o)
 {
     slc_profile *profile = NULL;
+    whole_run run = {false};
     sluice_status status = slc_profile_read(o->profile, &profile);
+    if (!status && o->recipe) status = read_recipe(o->recipe, profile, &run);
     if (!status && o->world) status = slc_profile_set_world(profile, o->world);
     if (!o->lossy && !strcmp(o->strategy, "onebit")) o->lossy = "onebit";
     if (!status && o->lossy) status = slc_profile_set_compressed(profile, !strcmp(o->lossy, "onebit"));
-    if (!status) status = o->pipeline.stages ? plan_pipeline(o, profile) : plan_and_print(o, profile);
+    if (!status) status = o->pipeline.stages ? plan_pipeline(o, profile) : plan_and_print(o, profile, &run);
     slc_profile_destroy(profile);
     return status;
 }

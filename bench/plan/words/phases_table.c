@@ -1,0 +1,155 @@
+/* tests/command/recipe_plan_test.sh covers this file. */
+#include "bench/plan/words/phases_table.h"
+
+#include "bench/plan/words/quantities.h"
+#include "lib/base/status.h"
+#include "lib/base/text/size_text.h"
+#include "lib/plan/roles.h"
+#include "lib/plan/strategy_names.h"
+#include "lib/plan/strategy_table.h"
+#include "sched/simulate/simulate.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_LINES = 20 };
+
+/* ---- Finding ---- */
+
+/* Both halves of an all-reduce send what a reduction or a gather does. */
+static uint64_t bytes_of_item(const slc_job *job, const slc_plan *plan, const slc_item *item)
+{
+    const bool message = item->kind == SLC_ITEM_REDUCE_SCATTER || item->kind == SLC_ITEM_ALL_REDUCE ||
+                         item->kind == SLC_ITEM_GATHER_VALUE || item->kind == SLC_ITEM_GATHER_WINDOW ||
+                         item->kind == SLC_ITEM_GATHER_GRADIENT || item->kind == SLC_ITEM_EXCHANGE;
+    const bool seldom = item->kind == SLC_ITEM_ALL_REDUCE && plan->strategies[item->unit] == SLC_ONEBIT;
+    if (!message || seldom) return 0;
+    const slc_unit *unit = &job->units[item->unit];
+    const uint64_t elements = slc_run_elements(unit, item->first_block, item->block_count);
+    const uint64_t part = slc_operation_bytes(job, unit, item->kind, elements) / job->world * (job->world - 1);
+    return item->kind == SLC_ITEM_ALL_REDUCE || item->kind == SLC_ITEM_EXCHANGE ? 2 * part : part;
+}
+
+static uint64_t bytes_of_step(const slc_job *job, const slc_plan *plan, uint32_t micro_batches)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < plan->train.item_count; i++) {
+        const slc_item *item = &plan->train.items[i];
+        if (!slc_is_left_out(item, micro_batches, job->micro_batches)) sum += bytes_of_item(job, plan, item);
+    }
+    return sum;
+}
+
+static sluice_status find_phase(const slc_whole_run *run, uint64_t from, slc_run_phase *out)
+{
+    const uint64_t changes = slc_recipe_batch_changes(run->batch, from),
+                   to = changes < run->steps ? changes : run->steps;
+    const uint64_t micro_batches = slc_recipe_batch_at(run->batch, from);
+    const slc_simulation options = {.micro_batches = (uint32_t)micro_batches};
+    slc_forecast forecast;
+    sluice_status status = slc_simulate(&run->profile->job, &run->profile->times, run->plan, &options, &forecast);
+    if (status) return status;
+    *out = (slc_run_phase){.first = from + 1,
+                           .steps = to - from,
+                           .micro_batches = micro_batches,
+                           .step_s = forecast.step_s,
+                           .sent = bytes_of_step(&run->profile->job, run->plan, (uint32_t)micro_batches),
+                           .tokens = (to - from) * micro_batches * run->tokens};
+    return SLUICE_OK;
+}
+
+static void name_strategies(const slc_job *job, const slc_plan *plan, char *text, size_t bytes)
+{
+    size_t used = 0;
+    *text = 0;
+    for (int s = 0; s < SLC_STRATEGIES && used < bytes; s++) {
+        uint32_t count = 0;
+        for (uint32_t u = 0; u < job->unit_count; u++)
+            count += !slc_looks_up(&job->units[u]) && plan->strategies[u] == (slc_strategy)s;
+        if (count)
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s %u", used ? ", " : "",
+                                     slc_strategy_name((slc_strategy)s), count);
+    }
+}
+
+sluice_status slc_run_phases_find(const slc_whole_run *run, slc_run_phases *out)
+{
+    size_t count = 0;
+    *out = (slc_run_phases){0};
+    for (uint64_t from = 0; from < run->steps; from = slc_recipe_batch_changes(run->batch, from)) count++;
+    out->phases = calloc(count + 1, sizeof *out->phases);
+    if (!out->phases) return slc_error(SLUICE_ERR_MEMORY, "%zu phases of a run", count);
+    name_strategies(&run->profile->job, run->plan, out->strategies, sizeof out->strategies);
+    sluice_status status = SLUICE_OK;
+    for (uint64_t from = 0; !status && from < run->steps; from = slc_recipe_batch_changes(run->batch, from))
+        status = find_phase(run, from, &out->phases[out->count++]);
+    return status;
+}
+
+void slc_run_phases_free(slc_run_phases *phases)
+{
+    free(phases->phases);
+    *phases = (slc_run_phases){0};
+}
+
+/* ---- Telling ---- */
+
+/* Writes "2.9 h", "12.0 min" or "3.5 s". */
+static const char *write_time(double s, char text[32])
+{
+    if (s >= 3600)
+        snprintf(text, 32, "%.1f h", s / 3600);
+    else if (s >= 60)
+        snprintf(text, 32, "%.1f min", s / 60);
+    else
+        snprintf(text, 32, "%.1f s", s);
+    return text;
+}
+
+static void print_line(FILE *out, const char *steps, uint64_t micro_batches, const slc_run_phase *p, double s)
+{
+    char step[24], time[32], tokens[24] = "-", count[24] = "";
+    if (p->tokens) snprintf(tokens, sizeof tokens, "%.4g M", (double)p->tokens / 1e6);
+    if (micro_batches) snprintf(count, sizeof count, "%" PRIu64, micro_batches);
+    fprintf(out, "  %-22s %13s %10s %11s %11s %10s\n", steps, count, tokens,
+            micro_batches ? slc_plan_seconds(p->step_s, step) : "", slc_size_of(p->sent).text, write_time(s, time));
+}
+
+void slc_run_phases_print(FILE *out, const slc_run_phases *all)
+{
+    slc_run_phase sum = {0};
+    double s = 0;
+    char steps[48];
+    fprintf(out, "the run    phases of this plan, units under %s in each\n", all->strategies);
+    fprintf(out, "  %-22s %13s %10s %11s %11s %10s\n", "steps", "micro-batches", "tokens", "a step", "sent a step",
+            "time");
+    for (size_t i = 0; i < all->count; i++) {
+        const slc_run_phase *p = &all->phases[i];
+        sum.steps += p->steps;
+        sum.tokens += p->tokens;
+        sum.sent += p->steps * p->sent;
+        s += (double)p->steps * p->step_s;
+        if (i == MOST_LINES) fprintf(out, "  ... %zu more\n", all->count - i);
+        if (i >= MOST_LINES) continue;
+        snprintf(steps, sizeof steps, "%" PRIu64 " to %" PRIu64, p->first, p->first + p->steps - 1);
+        print_line(out, steps, p->micro_batches, p, (double)p->steps * p->step_s);
+    }
+    snprintf(steps, sizeof steps, "all %" PRIu64 " together", sum.steps);
+    print_line(out, steps, 0, &sum, s);
+}
+
+json_t *slc_run_phases_json(const slc_run_phases *all)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < all->count; i++) {
+        const slc_run_phase *p = &all->phases[i];
+        json_array_append_new(list,
+                              json_pack("{s:I, s:I, s:I, s:o, s:s, s:f, s:I, s:f}", "first_step", (json_int_t)p->first,
+                                        "steps", (json_int_t)p->steps, "micro_batches", (json_int_t)p->micro_batches,
+                                        "tokens", p->tokens ? json_integer((json_int_t)p->tokens) : json_null(),
+                                        "strategies", all->strategies, "predicted_step_s", p->step_s, "bytes_sent",
+                                        (json_int_t)p->sent, "hours", (double)p->steps * p->step_s / 3600));
+    }
+    return list;
+}

@@ -1,0 +1,39 @@
+/* The phases of a whole run under one plan: stretches of steps that have one size, with what each takes. */
+#pragma once
+
+#include "lib/plan/profile.h"
+#include "lib/recipe/batch.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+typedef struct {
+    uint64_t first, steps; /* number of the first step, from 1 */
+    uint64_t micro_batches;
+    double step_s;   /* predicted by the simulator, with the profile's times */
+    uint64_t sent;   /* bytes of a step, by each rank */
+    uint64_t tokens; /* of all ranks, in all of its steps; 0: not known */
+} slc_run_phase;
+
+typedef struct {
+    slc_run_phase *phases;
+    size_t count;
+    char strategies[160]; /* how many units have each, "dp 3, fsdp 4": of all phases, for the plan is one */
+} slc_run_phases;
+
+/* A whole run of `steps` steps. */
+typedef struct {
+    const slc_profile *profile; /* its job has batch->most micro-batches */
+    const slc_plan *plan;
+    const slc_recipe_batch *batch;
+    uint64_t steps;
+    uint64_t tokens; /* of a micro-batch of all ranks; 0: not known */
+} slc_whole_run;
+
+/* The caller frees *out, after an error too. Errors: MEMORY, those of slc_simulate. */
+sluice_status slc_run_phases_find(const slc_whole_run *run, slc_run_phases *out);
+void slc_run_phases_free(slc_run_phases *phases);
+
+void slc_run_phases_print(FILE *out, const slc_run_phases *phases);
+/* Returns an array (docs/formats.md); NULL without memory. */
+json_t *slc_run_phases_json(const slc_run_phases *phases);

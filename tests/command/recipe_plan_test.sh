@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# The phases of a whole run: `sluice estimate` and `sluice plan` list them for a recipe, they add up, a step with all
+# micro-batches takes what the plan says, and one with fewer takes and sends less where something is left out.
+. "$(dirname "$0")/../support/command_check.sh"
+need_command plan
+command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
+cat >"$work/recipe.json" <<'JSON'
+{"version": 1, "steps": 100, "batch": {"micro_batches": 4, "from": 2, "over": 50}}
+JSON
+
+phases() { # FILE: each phase's first step, steps, micro-batches, tokens; then what holds of them
+    python3 - "$1" <<'PY'
+import json, sys
+made = json.load(open(sys.argv[1]))
+phases = made["phases"]
+for p in phases:
+    print(p["first_step"], p["steps"], p["micro_batches"], p["tokens"], end="; ")
+steps, sent = [p["predicted_step_s"] for p in phases], [p["bytes_sent"] for p in phases]
+print("slower" if steps == sorted(set(steps)) else steps,
+      "equal" if len(set(sent)) == 1 else "more" if sent == sorted(set(sent)) else sent,
+      all(abs(p["hours"] * 3600 - p["steps"] * p["predicted_step_s"]) < 1e-9 for p in phases))
+PY
+}
+
+estimate() { # STRATEGY: also writes $work/profile.json
+    timeout 100 "$sluice" estimate -n 2 --batch 2 --context 32 --pace 100gflops,20GB --throttle 1gbit,50us \
+        --schedule one_ahead --strategy "$1" --recipe "$work/recipe.json" --profile-out "$work/profile.json" \
+        --json "$work/estimate.json" >"$work/out" 2>"$work/err" </dev/null
+    check "an estimate, $1" 0 $?
+}
+
+estimate dp
+check 'the phases of an estimate' '1 25 2 6400; 26 25 3 9600; 51 50 4 25600; slower equal True' \
+    "$(phases "$work/estimate.json")"
+check 'and for people' 1 "$(grep -c '^  26 to 50 .* 3  *0.0096 M ' "$work/out")"
+check 'their sum' 1 "$(grep -c '^  all 100 together .* 0.0416 M ' "$work/out")"
+estimate fsdp
+check 'a micro-batch that is left out gathers nothing' '1 25 2 6400; 26 25 3 9600; 51 50 4 25600; slower more True' \
+    "$(phases "$work/estimate.json")"
+
+plan() { # OPTION...
+    timeout 100 "$sluice" plan --profile "$work/profile.json" --schedule one_ahead --strategy fsdp \
+        --json "$work/plan.json" "$@" >"$work/out" 2>"$work/err" </dev/null
+}
+
+plan --recipe "$work/recipe.json"
+check 'a plan' 0 $?
+check 'its phases' '1 25 2 None; 26 25 3 None; 51 50 4 None; slower more True' "$(phases "$work/plan.json")"
+check 'a step of all micro-batches takes what the plan says' True "$(python3 -c '
+import json, sys
+made = json.load(open(sys.argv[1]))
+print(abs(made["phases"][-1]["predicted_step_s"] - made["step_s"]) < 1e-12)' "$work/plan.json")"
+printf '{"version": 1, "steps": 10}' >"$work/steps.json"
+plan --recipe "$work/steps.json"
+check 'one phase where nothing grows' '1 10 4 None; slower equal True' "$(phases "$work/plan.json")"
+printf '{"version": 1, "batch": {"from": 1, "over": 3}}' >"$work/wrong.json"
+plan --recipe "$work/wrong.json"
+check 'a run without a length' '2 1' "$? $(grep -c 'wrong.json: steps: say how many the run has' "$work/err")"
+printf '{"version": 1, "steps": 10, "batch": {"from": 5, "over": 3}}' >"$work/wrong.json"
+plan --recipe "$work/wrong.json"
+check 'a run that begins with too many' '2 1' \
+    "$? $(grep -c 'wrong.json: --micro-batches-from 5 is above --micro-batches 4' "$work/err")"
+exit $failed
