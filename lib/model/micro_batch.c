@@ -37,6 +37,8 @@ static uint64_t lay_out(const sluice_model *m, slc_batch_memory *memory, unsigne
     uint64_t used = 0;
     memory->losses = carve(base, &used, m->rows * sizeof *memory->losses);
     memory->targets = carve(base, &used, numbers);
+    memory->rows = carve(base, &used, slc_model_picks(m) ? numbers : 0);
+    memory->pick_order = carve(base, &used, slc_model_picks(m) && m->apart ? numbers : 0);
     memory->places = carve(base, &used, m->look_up || text ? numbers : 0);
     memory->types = carve(base, &used, text && c->types ? numbers : 0);
     memory->place_order = carve(base, &used, text ? numbers : 0);
@@ -87,6 +89,8 @@ sluice_status slc_micro_batch_reserve(sluice_model *m)
     const uint64_t rows = m->rows * memories_of(m);
     sluice_status status = SLUICE_OK;
     if (m->look_up) status = sluice_runtime_reserve(m->rt, "places of tokens", rows * sizeof(int32_t));
+    if (status) return status;
+    if (slc_model_picks(m)) status = sluice_runtime_reserve(m->rt, "rows with targets", rows * sizeof(int32_t));
     if (status) return status;
     return sluice_runtime_reserve(m->rt, "targets and loss values", rows * (sizeof(float) + sizeof(int32_t)));
 }
@@ -234,7 +238,7 @@ static void take_targets(sluice_model *m, const sluice_batch *b)
     const int32_t *targets = b->targets;
     uint64_t each = m->targets / m->batch;
     bool shifted = slc_model_sees(&m->config) && m->config.head == SLUICE_HEAD_TOKENS;
-    memory->target_count = 0;
+    memory->target_count = memory->picked = 0;
     memory->loss_rows = slc_model_head_rows(m);
     for (uint64_t i = 0; i < m->targets; i++) {
         int32_t target = targets ? targets[i] : -1;
@@ -244,6 +248,26 @@ static void take_targets(sluice_model *m, const sluice_batch *b)
         memory->target_count += target != -1;
     }
     memory->divisor = b->loss_divisor > 0 ? b->loss_divisor : memory->target_count ? (double)memory->target_count : 1;
+}
+
+void slc_micro_batch_pick(sluice_model *m)
+{
+    slc_batch_memory *memory = m->memory;
+    const uint64_t step = slc_model_pick_step(m), targets = memory->target_count;
+    const uint64_t picked = slc_round_up(targets ? targets : 1, step);
+    uint64_t count = 0;
+    if (!slc_model_picks(m) || picked >= m->rows) return;
+    for (uint64_t row = 0; row < m->rows; row++) {
+        if (memory->targets[row] == -1) continue;
+        memory->targets[count] = memory->targets[row];
+        memory->rows[count++] = (int32_t)row;
+    }
+    for (; count < picked; count++) {
+        memory->targets[count] = -1;
+        memory->rows[count] = targets ? memory->rows[targets - 1] : 0;
+    }
+    for (uint64_t i = 0; memory->pick_order && i < picked; i++) memory->pick_order[i] = (uint32_t)i;
+    memory->picked = memory->loss_rows = picked;
 }
 
 /* Tells the runtime which rows of a shared token table are looked up, and learns where they lie: each at its own place

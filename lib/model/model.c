@@ -476,6 +476,7 @@ sluice_status sluice_model_forward(sluice_model *m, const sluice_batch *given)
     if (status) return status;
     status = slc_micro_batch_take(m, &batch); /* which refuses one that comes at another time */
     if (status) return tell_runtime(m, status);
+    slc_micro_batch_pick(m);
     uint64_t step = sluice_runtime_step(m->rt);
     if (step != m->step || m->losses.told) slc_losses_forget(m);
     m->micro_batch = step == m->step ? m->micro_batch + 1 : 0;
@@ -537,6 +538,7 @@ static sluice_status turn_to(sluice_model *m, const sluice_batch *batches, const
     for (; !status && *taken <= last; ++*taken) {
         if (!m->apart) m->memory = &m->memories[(*taken + m->memory_count - 1) % m->memory_count];
         status = slc_micro_batch_take(m, &batches[*taken]);
+        if (!status) slc_micro_batch_pick(m);
     }
     if (!status && !m->apart) slc_micro_batch_return_to(m, task->micro_batch);
     m->micro_batch = task->micro_batch;

@@ -89,11 +89,17 @@ typedef struct {
  * model needs none. On the host there are losses, targets and places only. */
 typedef struct {
     slc_pinned block;
-    slc_event done;          /* recorded behind the last copy */
-    float *losses;           /* one for each row of the head */
-    int32_t *targets;        /* one for each row of the head */
-    uint64_t target_count;   /* targets that are not -1 */
-    uint64_t loss_rows;      /* of the micro-batch, that have a loss */
+    slc_event done;        /* recorded behind the last copy */
+    float *losses;         /* one for each row of the head */
+    int32_t *targets;      /* one for each row of the head */
+    uint64_t target_count; /* targets that are not -1 */
+    uint64_t loss_rows;    /* of the micro-batch, that have a loss */
+    /* The head's rows that have targets, ascending, the last again up to `picked` of them, which is a multiple of
+     * slc_model_pick_step; their targets then come first in `targets`. picked 0: the head takes all rows. pick_order is
+     * 0, 1, 2 and so on. NULL: the model never picks. */
+    int32_t *rows;
+    uint32_t *pick_order;
+    uint64_t picked;
     double divisor;          /* the sum of their losses is divided by it; never 0 */
     bool owes;               /* the losses are not in the model's sum yet */
     int32_t *places, *types; /* as in slc_batch_arrays, like those that follow */
@@ -168,6 +174,23 @@ struct sluice_model {
 static inline uint64_t slc_model_head_rows(const sluice_model *m)
 {
     return m->config.head == SLUICE_HEAD_CLASSES ? m->batch : m->rows;
+}
+/* Where few positions have targets, as in masked text and images, the head takes their rows alone. */
+static inline bool slc_model_picks(const sluice_model *m)
+{
+    return m->config.head == SLUICE_HEAD_TOKENS && !slc_family_of(m->config.family)->causal && !m->evaluates_only;
+}
+/* Rows of logits that the head makes at a time. */
+static inline uint64_t slc_model_head_chunk(const sluice_model *m)
+{
+    const uint64_t most = m->apart ? SLC_HEAD_CHUNK_GPU : SLC_HEAD_CHUNK_HOST;
+    return m->cache.room ? 1 : m->rows < most ? m->rows : most;
+}
+/* Numbers of picked rows are multiples of this, so that products have few shapes. */
+static inline uint64_t slc_model_pick_step(const sluice_model *m)
+{
+    const uint64_t eighth = slc_model_head_chunk(m) / 8;
+    return eighth ? (eighth + 15) / 16 * 16 : 16;
 }
 /* Makes the micro-batch that follows one of `length` tokens a sequence; images have no other than the model's. */
 static inline void slc_model_set_length(sluice_model *m, uint32_t length)

@@ -4,6 +4,7 @@
 
 #include "lib/kernels/convert/convert.h"
 #include "lib/kernels/cross_entropy/cross_entropy.h"
+#include "lib/kernels/embedding/embedding.h"
 #include "lib/kernels/layer_norm/layer_norm.h"
 #include "lib/kernels/residual/residual.h"
 #include "lib/model/layers/layer_run.h"
@@ -278,6 +279,53 @@ sluice_status slc_apply_losses(slc_layer_run *run, uint32_t logits, uint32_t los
                                                                .gradient_scale = scale,
                                                                .losses = loss + first});
     return status ? status : slc_copy(m->stream, m->memory->losses + first, loss + first, rows * sizeof *loss);
+}
+
+/* ---- Rows that have targets ---- */
+
+sluice_status slc_apply_pick(slc_layer_run *run, uint64_t first, uint64_t rows, uint32_t x, uint32_t y)
+{
+    slc_layer_run_next(run);
+    const sluice_model *m = run->m;
+    const void *from = slc_layer_run_tensor(run, x);
+    void *to = slc_layer_run_tensor(run, y);
+    if (run->scan) return SLUICE_OK;
+    return slc_embedding_forward(m->stream, &(slc_embedding_forward_args){.dtype = run->layer->dtype,
+                                                                          .batch = 1,
+                                                                          .length = rows,
+                                                                          .channels = m->config.channels,
+                                                                          .tokens = m->memory->rows + first,
+                                                                          .tables = {.token = from},
+                                                                          .out = to});
+}
+
+sluice_status slc_apply_zero(slc_layer_run *run, uint64_t rows, uint32_t dx)
+{
+    slc_layer_run_next(run);
+    void *to = slc_layer_run_tensor(run, dx);
+    if (run->scan) return SLUICE_OK;
+    return slc_fill_zero(run->m->stream, to, slc_layer_bytes(run->layer, rows * run->m->config.channels));
+}
+
+sluice_status slc_apply_pick_backward(slc_layer_run *run, uint64_t first, uint64_t rows, uint32_t dy, uint32_t dx)
+{
+    slc_layer_run_next(run);
+    const sluice_model *m = run->m;
+    const uint64_t channels = m->config.channels;
+    const void *from = slc_layer_run_tensor(run, dy);
+    void *to = slc_layer_run_tensor(run, dx);
+    void *scratch = slc_layer_run_scratch(run, slc_embedding_backward_workspace_bytes(m->stream, 1, rows, channels));
+    if (run->scan) return SLUICE_OK;
+    return slc_embedding_backward(
+        m->stream, &(slc_embedding_backward_args){.dtype = run->layer->dtype,
+                                                  .gradient = run->layer->dtype,
+                                                  .batch = 1,
+                                                  .length = rows,
+                                                  .channels = channels,
+                                                  .tokens = m->memory->rows + first,
+                                                  .dout = from,
+                                                  .gradients = {.token = to, .token_order = m->memory->pick_order},
+                                                  .workspace = scratch});
 }
 
 /* ---- Conversions between types ---- */

@@ -60,6 +60,12 @@ sluice_status slc_apply_dropout(slc_layer_run *run, uint32_t place, uint32_t x, 
 sluice_status slc_apply_losses(slc_layer_run *run, uint32_t logits, uint32_t losses, uint64_t first, uint64_t rows,
                                uint64_t classes, float scale);
 
+/* x picked: row i of `y` becomes row rows[first + i] of x, where rows is the micro-batch's list of rows with targets;
+ * and back: row i of `dy` is added to that row of dx, which slc_apply_zero has cleared. */
+sluice_status slc_apply_pick(slc_layer_run *run, uint64_t first, uint64_t rows, uint32_t x, uint32_t y);
+sluice_status slc_apply_zero(slc_layer_run *run, uint64_t rows, uint32_t dx);
+sluice_status slc_apply_pick_backward(slc_layer_run *run, uint64_t first, uint64_t rows, uint32_t dy, uint32_t dx);
+
 /* Convert SLC_SOURCE to SLC_INPUT and SLC_GRADIENT to SLC_GRADIENT_BELOW. They do nothing if the layers' types are
  * equal. */
 sluice_status slc_apply_take_input(slc_layer_run *run);

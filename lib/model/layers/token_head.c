@@ -1,6 +1,7 @@
 /* The last layer if every position answers with a token: (BERT: a dense layer and GELU,) norm, product with the
  * vocabulary's matrix, loss. Logits are the biggest tensor in a small model's step. So they are computed, turned into
- * their gradient and used up one chunk of rows at a time, all in the backward slot.
+ * their gradient and used up one chunk of rows at a time, all in the backward slot. Where few rows have targets, chunks
+ * are of these alone.
  * lib/model/golden_models_test.c covers this file. */
 #include "lib/model/layers/layers.h"
 
@@ -20,12 +21,16 @@ enum {
     DNORMED,
     DACTIVATED, /* BERT only */
     LOSSES,
+    PICKED, /* rows of the input that have targets, where the model picks them; and their gradient */
+    DPICKED,
     TENSORS
 };
 _Static_assert((int)TENSORS <= (int)SLC_TENSORS_MAX, "the head's tensors fit its table");
 
+/* Of all rows, or of those that are picked. */
 typedef struct {
     uint64_t first, rows;
+    bool picked;
 } chunk;
 
 static bool transforms(const slc_layer_run *run)
@@ -33,27 +38,34 @@ static bool transforms(const slc_layer_run *run)
     return run->layer->params[SLC_TRANSFORM_WEIGHT] != NULL;
 }
 
-static uint64_t most_rows(const sluice_model *m)
+static slc_view input_of(const slc_layer_run *run, chunk k)
 {
-    if (m->cache.room) return 1;
-    return slc_least(m->rows, m->apart ? SLC_HEAD_CHUNK_GPU : SLC_HEAD_CHUNK_HOST);
+    return k.picked ? SLC_ALL(PICKED) : SLC_FROM(SLC_INPUT, k.first * run->m->config.channels);
+}
+
+static slc_view gradient_of(const slc_layer_run *run, chunk k)
+{
+    return k.picked ? SLC_ALL(DPICKED) : SLC_FROM(SLC_GRADIENT, k.first * run->m->config.channels);
 }
 
 void slc_token_head_tensors(sluice_model *m, slc_model_layer *layer)
 {
     const sluice_model_config *c = &m->config;
     bool transform = slc_family_of(c->family)->dense_heads;
-    uint64_t vector = slc_layer_bytes(layer, most_rows(m) * c->channels);
+    uint64_t vector = slc_layer_bytes(layer, slc_model_head_chunk(m) * c->channels);
     const slc_layer_tensor table[TENSORS] = {
         [SLC_TARGETS] = {"targets", m->rows * sizeof(int32_t), .kept = true},
-        [LOGITS] = {"logits", most_rows(m) * slc_logits_stride(m, c->vocabulary) * sizeof(float), .kept = false},
+        [LOGITS] = {"logits", slc_model_head_chunk(m) * slc_logits_stride(m, c->vocabulary) * sizeof(float),
+                    .kept = false},
         [TRANSFORMED] = {"transformed", transform ? vector : 0, .kept = false},
         [ACTIVATED] = {"activated", transform ? vector : 0, .kept = false},
         [NORMED] = {"normed", vector, .kept = false},
-        [STATS] = {"stats", 2 * most_rows(m) * sizeof(float), .kept = false},
+        [STATS] = {"stats", 2 * slc_model_head_chunk(m) * sizeof(float), .kept = false},
         [DNORMED] = {"d normed", vector, .kept = false},
         [DACTIVATED] = {"d activated", transform ? vector : 0, .kept = false},
         [LOSSES] = {"losses", m->rows * sizeof(float), .kept = false},
+        [PICKED] = {"picked", slc_model_picks(m) ? vector : 0, .kept = false},
+        [DPICKED] = {"d picked", slc_model_picks(m) ? vector : 0, .kept = false},
     };
     for (int i = SLC_OWN_TENSORS; i < TENSORS; i++) layer->tensors[i] = table[i];
 }
@@ -79,9 +91,9 @@ static slc_dense transform(const slc_layer_run *run, uint64_t rows)
 
 static sluice_status make_logits(slc_layer_run *run, chunk k)
 {
-    uint64_t first = k.first * run->m->config.channels, channels = run->m->config.channels;
+    uint64_t channels = run->m->config.channels;
     slc_dense d = decoder(run, k.rows), t = transform(run, k.rows);
-    const slc_view none = SLC_ALL(SLC_NO_TENSOR), input = SLC_FROM(SLC_INPUT, first);
+    const slc_view none = SLC_ALL(SLC_NO_TENSOR), input = input_of(run, k);
     sluice_status status = SLUICE_OK;
     if (transforms(run)) {
         status = slc_apply_dense(run, &t, input, SLC_ALL(TRANSFORMED), none);
@@ -102,13 +114,13 @@ static sluice_status make_losses(slc_layer_run *run, chunk k, float scale)
 static sluice_status use_up(slc_layer_run *run, chunk k)
 {
     const sluice_model *m = run->m;
-    uint64_t first = k.first * m->config.channels, elements = k.rows * m->config.channels;
+    uint64_t elements = k.rows * m->config.channels;
     slc_dense d = decoder(run, k.rows), t = transform(run, k.rows);
     /* bf16 gradients lie at the beginning of each row of fp32 logits */
     uint64_t each = sizeof(float) / sluice_dtype_bytes(run->layer->dtype);
     uint64_t stride = slc_logits_stride(m, m->config.vocabulary) * each;
     const slc_view dlogits = {.tensor = LOGITS, .stride = stride}, none = SLC_ALL(SLC_NO_TENSOR);
-    const slc_view input = SLC_FROM(SLC_INPUT, first), gradient = SLC_FROM(SLC_GRADIENT, first);
+    const slc_view input = input_of(run, k), gradient = gradient_of(run, k);
     bool more = transforms(run);
     sluice_status status = slc_apply_dense_params(run, &d, SLC_ALL(NORMED), dlogits);
     if (!status) status = slc_apply_dense_input(run, &d, dlogits, SLC_ALL(DNORMED), false, none);
@@ -146,14 +158,14 @@ static sluice_status give_logits(slc_layer_run *run, chunk k)
 
 typedef sluice_status chunk_operations(slc_layer_run *run, chunk k);
 
-static sluice_status over_chunks(slc_layer_run *run, chunk_operations *operations)
+static sluice_status over_chunks(slc_layer_run *run, uint64_t rows, bool picked, chunk_operations *operations)
 {
-    uint64_t rows = run->m->rows, most = most_rows(run->m);
+    uint64_t most = slc_model_head_chunk(run->m);
     uint32_t begin = run->operation;
     sluice_status status = SLUICE_OK;
     for (uint64_t first = 0; !status && first < rows; first += most) {
         run->operation = begin;
-        status = operations(run, (chunk){first, slc_least(most, rows - first)});
+        status = operations(run, (chunk){first, slc_least(most, rows - first), picked});
     }
     /* Every chunk reads a part of it, so it must live until the end of the last chunk. */
     slc_layer_run_tensor(run, SLC_INPUT);
@@ -171,7 +183,7 @@ static sluice_status evaluate_chunk(slc_layer_run *run, chunk k)
 /* Makes and gives the logits after the pass's last token, which are the only ones that are wanted. */
 static sluice_status answer_last(slc_layer_run *run)
 {
-    sluice_status status = make_logits(run, (chunk){run->m->rows - 1, 1});
+    sluice_status status = make_logits(run, (chunk){run->m->rows - 1, 1, false});
     slc_layer_run_next(run);
     const float *logits = slc_layer_run_tensor(run, LOGITS);
     if (status || run->scan || !run->m->host_logits) return status;
@@ -181,21 +193,46 @@ static sluice_status answer_last(slc_layer_run *run)
 static sluice_status train_chunk(slc_layer_run *run, chunk k)
 {
     float scale = run->scan ? 1 : (float)(1.0 / run->m->memory->divisor);
-    sluice_status status = make_logits(run, k);
+    sluice_status status = k.picked ? slc_apply_pick(run, k.first, k.rows, SLC_INPUT, PICKED) : SLUICE_OK;
+    if (!status) status = make_logits(run, k);
     if (!status) status = make_losses(run, k, scale);
-    return status ? status : use_up(run, k);
+    if (!status) status = use_up(run, k);
+    return status || !k.picked ? status : slc_apply_pick_backward(run, k.first, k.rows, DPICKED, SLC_GRADIENT);
+}
+
+static sluice_status train_picked(slc_layer_run *run, uint64_t picked)
+{
+    sluice_status status = slc_apply_zero(run, run->m->rows, SLC_GRADIENT);
+    return status ? status : over_chunks(run, picked, true, train_chunk);
+}
+
+/* Every number of rows that may be picked is asked for its scratch. */
+static sluice_status scan_picked(slc_layer_run *run)
+{
+    const uint64_t step = slc_model_pick_step(run->m);
+    const uint64_t most = slc_least(slc_model_head_chunk(run->m), run->m->rows - 1);
+    const uint32_t begin = run->operation;
+    sluice_status status = SLUICE_OK;
+    for (uint64_t rows = step; !status && slc_model_picks(run->m) && rows <= most; rows += step) {
+        run->operation = begin;
+        status = train_picked(run, rows);
+    }
+    run->operation = begin;
+    return status;
 }
 
 sluice_status slc_token_head_forward(slc_layer_run *run)
 {
     sluice_status status = slc_apply_take_input(run);
     if (!status && run->m->cache.room) return answer_last(run);
-    return status ? status : over_chunks(run, evaluate_chunk);
+    return status ? status : over_chunks(run, run->m->rows, false, evaluate_chunk);
 }
 
 sluice_status slc_token_head_backward(slc_layer_run *run)
 {
+    const uint64_t picked = run->scan ? 0 : run->m->memory->picked;
     sluice_status status = slc_apply_take_input(run);
-    if (!status) status = over_chunks(run, train_chunk);
+    if (!status && run->scan) status = scan_picked(run);
+    if (!status) status = picked ? train_picked(run, picked) : over_chunks(run, run->m->rows, false, train_chunk);
     return status ? status : slc_apply_give_gradient(run);
 }
