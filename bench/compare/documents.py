@@ -161,8 +161,15 @@ def known_rows(kind, records, tokenizer, classes):
 
 # ---- Training ----
 
+def count_targets(step):
+    return sum(t != -100 for row in step["targets"] for t in row)
+
+
 def train_transformers(model, steps):
-    """Trains in float64 and returns a loss for each step, the mean over all of its targets."""
+    """Trains in float64 and returns a loss for each step, the mean over all of its targets. A step weighs as much as it
+    has targets; all
+    steps are one group of lengths."""
+    usual = sum(map(count_targets, steps)) / len(steps)
     model = model.double().train()
     parameters = list(model.parameters())
     optimizer = torch.optim.AdamW([{"params": [p for p in parameters if p.ndim > 1], "weight_decay": 0.01},
@@ -185,7 +192,7 @@ def train_transformers(model, steps):
                                                  ignore_index=-100)
         losses.append(loss.item())
         optimizer.zero_grad()
-        loss.backward()
+        (loss * count_targets(step) / usual).backward()
         optimizer.step()
     return losses
 
@@ -195,7 +202,7 @@ def train_sluice(args, kind, folder):
                str(args.steps), "--batch", str(BATCH // args.ranks), "--context", str(CONTEXT), "--optimizer", "adamw",
                "--lr", str(RATE), "--weight-decay", "0.01", "--eval-batches", "0", "-n", str(args.ranks),
                "--first-batch", folder / "batches.json", "--first-batches", str(args.steps), "--json",
-               folder / "run.json", "--sequences", "documents"]
+               folder / "run.json", "--sequences", "documents", "--length-groups", str(args.steps)]
     if kind in ("classes", "pairs"):
         command += ["--head", "classes"]
     if kind == "chat":

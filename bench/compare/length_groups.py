@@ -2,12 +2,17 @@
 """Documents of log-normal length (deviation 1): what sorting by length inside groups of 50 steps gives, beside the drawn
 order.
 
-    length_groups.py [--sluice PATH] [--steps N] [--seeds N] [--size NAME] [--json FILE]
+    length_groups.py [--sluice PATH] [--steps N] [--seeds N] [--size NAME] [--ways NAMES] [--json FILE]
 
 Documents are words of the system's licences, from drawn places, of a median of a fifth of the context (each byte a
-token), cut at the context; 8 a step, GPT-2 of --size (mini, or nano). For each seed one run with --length-groups 50 and one
-with 1: the share of padding, real tokens a second (from the sum of step times), and the loss on held-out documents after
---steps (2000)."""
+token), cut at the context; 8 a step, GPT-2 of --size (mini, or nano). For each seed three runs:
+
+  mixed    groups of 50 steps, a step of 4 micro-batches of 2: each of like length, and the step of all lengths
+  alike    groups of 50 steps, a step of one micro-batch of 8, all of like length
+  drawn    one micro-batch of 8, as they are drawn
+
+The share of padding, real tokens a second (from the sum of step times), and the loss on held-out documents after --steps
+(2000)."""
 import argparse
 import json
 import math
@@ -18,7 +23,8 @@ import sys
 import tempfile
 
 LICENCES = pathlib.Path("/usr/share/common-licenses")
-CONTEXTS, BATCH, DOCUMENTS = {"nano": 128, "mini": 256}, 8, 20000
+CONTEXTS, DOCUMENTS = {"nano": 128, "mini": 256}, 20000
+WAYS = {"mixed": (50, 2, 4), "alike": (50, 8, 1), "drawn": (1, 8, 1)}  # steps of a group, batch, micro-batches
 
 
 def write_documents(path, median):
@@ -32,17 +38,19 @@ def write_documents(path, median):
             file.write(json.dumps({"text": text[at:at + length]}) + "\n")
 
 
-def train(args, data, folder, seed, group):
+def train(args, data, folder, seed, way):
+    group, batch, micro_batches = WAYS[way]
     out = folder / "run.json"
     command = [args.sluice, "train", "--size", args.size, "--context", str(CONTEXTS[args.size]), "--data", data,
-               "--sequences", "documents", "--length-groups", str(group), "--batch", str(BATCH), "--steps", str(args.steps), "--seed",
+               "--sequences", "documents", "--length-groups", str(group), "--batch", str(batch), "--micro-batches",
+               str(micro_batches), "--steps", str(args.steps), "--seed",
                str(seed), "--eval-batches", "100", "--schedule", "one_ahead", "--json", out]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode:
         sys.exit(f"length_groups.py: {' '.join(map(str, command))}: exit code {run.returncode}\n{run.stderr}")
     result = json.loads(out.read_text())["runs"][0]
     examples = result["examples"]
-    return {"seed": seed, "group": group, "padding": 1 - examples["tokens"] / examples["places"],
+    return {"seed": seed, "way": way, "padding": 1 - examples["tokens"] / examples["places"],
             "tokens_per_s": examples["tokens"] / result["train_s"], "held_out_loss": result["evaluation_loss"],
             "cut": examples["cut"], "examples": examples["taken"]}
 
@@ -53,21 +61,25 @@ def main():
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--size", default="mini", choices=CONTEXTS)
+    parser.add_argument("--ways", default="mixed,alike,drawn")
     parser.add_argument("--json", type=pathlib.Path)
     args = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         write_documents(folder / "documents.jsonl", CONTEXTS[args.size] // 5)
-        print(f"{'seed':>4} {'group':>5} {'padding':>8} {'tokens/s':>9} {'held-out':>9}")
+        print(f"{'seed':>4} {'way':>6} {'padding':>8} {'tokens/s':>9} {'held-out':>9}")
         for seed in range(1, args.seeds + 1):
-            for group in (50, 1):
-                row = train(args, folder / "documents.jsonl", folder, seed, group)
+            found = {}
+            for way in args.ways.split(","):
+                row = found[way] = train(args, folder / "documents.jsonl", folder, seed, way)
                 rows.append(row)
-                print(f"{seed:4} {group:5} {100 * row['padding']:6.1f} % {row['tokens_per_s']:9.0f} "
+                print(f"{seed:4} {way:>6} {100 * row['padding']:6.1f} % {row['tokens_per_s']:9.0f} "
                       f"{row['held_out_loss']:9.4f}", flush=True)
-            print(f"     real tokens a second x {rows[-2]['tokens_per_s'] / rows[-1]['tokens_per_s']:.2f}, held-out loss "
-                  f"x {rows[-2]['held_out_loss'] / rows[-1]['held_out_loss']:.4f}", flush=True)
+            for way in found if "drawn" in found else ():
+                if way != "drawn":
+                    print(f"     {way}: real tokens a second x {found[way]['tokens_per_s'] / found['drawn']['tokens_per_s']:.2f}, "
+                          f"held-out loss x {found[way]['held_out_loss'] / found['drawn']['held_out_loss']:.4f}", flush=True)
     if args.json:
         args.json.write_text(json.dumps({"rows": rows}, indent=2) + "\n")
     return 0

@@ -62,6 +62,7 @@ typedef struct {
     uint64_t repeats;     /* repeats of the last step; each takes further data */
     uint64_t own_targets; /* of this rank in the step that comes next */
     double targets_each;  /* of a micro-batch of the step that comes, or runs: the mean over all ranks' */
+    double loss_divisor;  /* the same; its mean over a group of lengths, so that the targets of all steps weigh alike */
     slc_training_saves saves;
     uint32_t plan; /* number of the plan that was shown; 0: none */
     struct {
@@ -425,12 +426,11 @@ static uint64_t first_sequence(const training *t, uint64_t micro_batch)
     return (micro_batch * t->replicas + t->replica) * t->batch;
 }
 
-/* Takes micro-batch number `index` of this run. Its losses are divided so that the step's are a mean over all targets.
- */
+/* Takes micro-batch number `index` of this run. */
 static sluice_status take_batch(training *t, uint64_t index, sluice_batch *batch)
 {
     sluice_status status = slc_training_data_take(t->data, false, t->begun.sequences + first_sequence(t, index), batch);
-    batch->loss_divisor = t->targets_each;
+    batch->loss_divisor = t->loss_divisor;
     return status;
 }
 
@@ -503,6 +503,9 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
     sluice_plan_report plan = SLUICE_INIT(sluice_plan_report);
     sluice_status status = sluice_runtime_plan(t->rt, &plan);
     out->provisional = plan.provisional;
+    const double usual = slc_training_data_usual_targets(t->data, t->begun.sequences + first * t->replicas * t->batch);
+    t->loss_divisor = usual > 0 ? usual : t->targets_each;
+    const double of_mean = t->targets_each > 0 ? t->loss_divisor / t->targets_each : 1;
     if (!status) status = sluice_step_begin(t->rt, &options);
     if (!status) status = run_micro_batches(t, first, micro_batches);
     t->taken += micro_batches;
@@ -510,6 +513,7 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
     if (!status) status = sluice_step_end(t->rt, &report);
     if (!status && t->has_head) status = sluice_model_loss(t->model, &out->loss);
     if (status) return status;
+    out->loss *= of_mean; /* of each target */
     out->exposed_s = report.exposed_s;
     out->gradient_norm = report.gradient_norm;
     out->skipped = report.skipped;

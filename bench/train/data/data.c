@@ -222,6 +222,11 @@ uint64_t slc_training_data_targets(const slc_training_data *data, uint64_t first
     return count;
 }
 
+double slc_training_data_usual_targets(const slc_training_data *data, uint64_t first)
+{
+    return data->usual_targets ? data->batch * data->usual_targets(data, first) : 0;
+}
+
 sluice_status slc_training_data_take_in_order(slc_training_data *data, uint64_t first, sluice_batch *out)
 {
     return slc_path_was_good(data->take_in_order(data, first, out));

@@ -81,3 +81,8 @@ sluice_status slc_training_data_take(slc_training_data *data, bool held_out, uin
 /* The number of targets that the sequences (images) [first, first + batch) of the training part have: a function of
  * their numbers, for which nothing is read. A micro-batch that was taken stays valid. */
 uint64_t slc_training_data_targets(const slc_training_data *data, uint64_t first);
+/* Returns the mean number of targets that micro-batches of the group of lengths have which sequence `first` lies in:
+ * the same on all ranks. A step whose losses are divided by it weighs as much as it has targets; divided by its own
+ * number, a step of short records would weigh as much as one of long ones. 0: steps are not of like lengths, and each
+ * has its own number. */
+double slc_training_data_usual_targets(const slc_training_data *data, uint64_t first);

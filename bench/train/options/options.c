@@ -108,7 +108,9 @@ static const slc_option fixed_rows[] = {
     {"pad-to", "N", MODEL, COUNT, FIELD(pad_to), "0", SLC_MEASURED,
      "Lengths of micro-batches of records are multiples of N; 0: such that there are at most 32", 0, MOST},
     {"length-groups", "N", MODEL, COUNT, FIELD(length_groups), "50", SLC_SAVED | SLC_MEASURED,
-     "Steps whose records are sorted by length together, so that little is padded; 1: records come as they are drawn",
+     "Steps whose records are sorted by length together, so that micro-batches are of like length and little is "
+     "padded; "
+     "1: records come as they are drawn",
      1, 100000},
     {"chat-template", "NAME", MODEL, TEXT, FIELD(chat_template), NULL, SLC_SAVED | SLC_MEASURED,
      "Template that makes text of conversations: chatml, zephyr, llama-2, plain; none: as the tokenizer says, if that "

@@ -8,7 +8,9 @@
 #include <string.h>
 
 /* Passes and groups have streams of their own, far apart from each other. */
-static const uint64_t STREAM_PASS = UINT64_C(0x7061737300000000), STREAM_STEPS = UINT64_C(0x7374657000000000);
+static const uint64_t STREAM_PASS = UINT64_C(0x7061737300000000), STREAM_PART = UINT64_C(0x7374657000000000),
+                      STREAM_ROUND = UINT64_C(0x726f756e00000000);
+enum { PARTS = 10 }; /* of the lengths, in a round of steps */
 
 uint64_t slc_example_order_steps(const slc_example_order *o)
 {
@@ -48,14 +50,30 @@ static int shorter(const void *a, const void *b)
     return x->drawn < y->drawn ? -1 : x->drawn > y->drawn;
 }
 
+/* The number, among those of like length, of the row that step `step` of a group takes: steps come in rounds, each of
+ * which takes a row from every tenth. `stream` tells groups and lengths apart. */
+static uint64_t row_of_step(const slc_example_order *o, uint64_t stream, uint64_t steps, uint64_t step)
+{
+    const uint64_t rounds = (steps + PARTS - 1) / PARTS, parts = (steps + rounds - 1) / rounds;
+    const uint64_t last = steps - (parts - 1) * rounds; /* of the last part, which late rounds lack if it is shorter */
+    const bool late = step >= last * parts;
+    const uint64_t whole = parts - late, since = late ? step - last * parts : step;
+    const uint64_t round = since / whole + (late ? last : 0);
+    const uint64_t part = slc_permutation_place(o->seed, STREAM_ROUND + stream * rounds + round, whole, since % whole);
+    const uint64_t there = part + 1 < parts ? rounds : last;
+    return part * rounds + slc_permutation_place(o->seed, STREAM_PART + stream * PARTS + part, there, round);
+}
+
 void slc_example_order_sort(const slc_example_order *o, const slc_example_group *group, slc_group_member *members,
                             slc_group_member *room)
 {
-    const uint64_t steps = group->count / o->step;
+    const uint64_t steps = group->count / o->step, rows = o->step / o->row;
+    slc_group_member *to = members;
     qsort(members, group->count, sizeof *members, shorter);
     memcpy(room, members, group->count * sizeof *members);
-    for (uint64_t i = 0; i < steps; i++) {
-        const uint64_t to = slc_permutation_place(o->seed, STREAM_STEPS + group->number, steps, i);
-        memcpy(members + to * o->step, room + i * o->step, o->step * sizeof *members);
-    }
+    for (uint64_t step = 0; step < steps; step++)
+        for (uint64_t part = 0; part < rows; part++, to += o->row) {
+            const uint64_t row = part * steps + row_of_step(o, group->number * rows + part, steps, step);
+            memcpy(to, room + row * o->row, o->row * sizeof *to);
+        }
 }

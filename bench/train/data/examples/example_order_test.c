@@ -50,10 +50,12 @@ static void a_pass_has_every_example_once(void **state)
 {
     (void)state;
     static const struct {
-        uint64_t examples, step, group;
-    } sizes[] = {{1, 1, 50}, {7, 3, 50}, {100, 8, 50}, {1000, 8, 50}, {1000, 8, 1}, {64, 64, 50}, {5, 12, 50}};
+        uint64_t examples, step, row, group;
+    } sizes[] = {{1, 1, 1, 50},    {7, 3, 3, 50},    {100, 8, 8, 50}, {1000, 8, 8, 50},
+                 {1000, 8, 8, 1},  {64, 64, 64, 50}, {5, 12, 12, 50}, {300, 8, 2, 50},
+                 {1000, 8, 1, 50}, {1000, 6, 3, 7},  {90, 8, 4, 1},   {90, 8, 2, 21}};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
-        const slc_example_order o = {3, sizes[s].examples, sizes[s].step, sizes[s].group};
+        const slc_example_order o = {3, sizes[s].examples, sizes[s].step, sizes[s].row, sizes[s].group};
         const uint64_t steps = slc_example_order_steps(&o);
         const uint64_t pass = o.examples < o.step ? o.examples : steps * o.step;
         slc_group_member *all = take(&o, 3 * steps * o.step);
@@ -93,7 +95,7 @@ static void like_lengths_come_together(void **state)
 {
     (void)state;
     double rising, drawn_rising;
-    const slc_example_order sorted = {3, 40000, 8, 50}, drawn = {3, 40000, 8, 1};
+    const slc_example_order sorted = {3, 40000, 8, 8, 50}, drawn = {3, 40000, 8, 8, 1};
     const double little = padding(&sorted, 1000, &rising), much = padding(&drawn, 1000, &drawn_rising);
     print_message("padding: %.1f %%, drawn %.1f %%\n", 100 * little, 100 * much);
     assert_true(little < 0.08);
@@ -101,10 +103,54 @@ static void like_lengths_come_together(void **state)
     assert_true(rising > 0.4 && rising < 0.6);
 }
 
+/* Rounds of ten steps have steps of all lengths, so that their tokens are nearly as many. */
+static void rounds_have_all_lengths(void **state)
+{
+    (void)state;
+    enum { STEPS = 500, ROUND = 10, STEP = 8 };
+    const slc_example_order o = {3, 40000, STEP, STEP, 50};
+    slc_group_member *all = take(&o, STEPS * STEP);
+    double least = HUGE_VAL, most = 0;
+    for (int round = 0; round < STEPS / ROUND; round++) {
+        double tokens = 0;
+        for (int i = 0; i < ROUND * STEP; i++) tokens += all[round * ROUND * STEP + i].length;
+        least = fmin(least, tokens);
+        most = fmax(most, tokens);
+    }
+    free(all);
+    print_message("rounds have %.0f to %.0f tokens\n", least, most);
+    assert_true(most < 1.5 * least); /* 3 times where steps are drawn */
+}
+
+/* With several micro-batches a step, these are of like length and the step is of all lengths. */
+static void steps_of_rows_have_all_lengths(void **state)
+{
+    (void)state;
+    enum { STEPS = 500, ROW = 2, STEP = 8 };
+    const slc_example_order o = {3, 40000, STEP, ROW, 50};
+    slc_group_member *all = take(&o, STEPS * STEP);
+    double sum = 0, squares = 0, places = 0;
+    for (int step = 0; step < STEPS; step++) {
+        double tokens = 0;
+        for (int i = 0; i < STEP; i++) {
+            const slc_group_member *row = all + step * STEP + i / ROW * ROW;
+            places += row[0].length > row[1].length ? row[0].length : row[1].length;
+            tokens += all[step * STEP + i].length;
+        }
+        sum += tokens;
+        squares += tokens * tokens;
+    }
+    free(all);
+    const double mean = sum / STEPS, spread = sqrt(squares / STEPS - mean * mean) / mean;
+    print_message("rows: padding %.1f %%, steps differ by %.0f %%\n", 100 * (1 - sum / places), 100 * spread);
+    assert_true(sum > 0.96 * places);
+    assert_true(spread < 0.3); /* of drawn steps 35 %, of steps of one row 90 % */
+}
+
 static void seeds_differ(void **state)
 {
     (void)state;
-    const slc_example_order one = {3, 500, 8, 50}, other = {4, 500, 8, 50};
+    const slc_example_order one = {3, 500, 8, 8, 50}, other = {4, 500, 8, 8, 50};
     slc_group_member *a = take(&one, 400), *b = take(&other, 400), *again = take(&one, 400);
     int same = 0;
     assert_memory_equal(a, again, 400 * sizeof *a);
@@ -120,6 +166,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pass_has_every_example_once),
         cmocka_unit_test(like_lengths_come_together),
+        cmocka_unit_test(rounds_have_all_lengths),
+        cmocka_unit_test(steps_of_rows_have_all_lengths),
         cmocka_unit_test(seeds_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

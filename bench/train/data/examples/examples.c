@@ -32,6 +32,7 @@ typedef struct {
     slc_example_order order;
     slc_example_group group;
     slc_group_member *members, *room; /* of the group; sorted once `has_group` */
+    double usual_targets;             /* of a sequence of the group; 0: not counted yet */
     bool has_group;
 
     slc_example example;
@@ -123,6 +124,7 @@ static sluice_status need_group(example_data *d, uint64_t sequence)
     if (!status) status = replace_long(d, group.count);
     if (status) return status;
     slc_example_order_sort(&d->order, &group, d->members, d->room);
+    d->usual_targets = 0;
     d->group = group;
     d->has_group = true;
     return SLUICE_OK;
@@ -161,6 +163,16 @@ static uint64_t count_targets(const slc_training_data *base, uint64_t sequence)
     if (!d->masks) return member->targets;
     const slc_token_mask mask = mask_of(d, false, member->length);
     return mask.length ? slc_mask_tokens_count(&mask, sequence) : 0;
+}
+
+static double usual_targets(const slc_training_data *base, uint64_t sequence)
+{
+    example_data *d = (example_data *)base;
+    uint64_t sum = 0;
+    if (need_group(d, sequence)) return 0;
+    if (d->usual_targets > 0) return d->usual_targets;
+    for (uint64_t i = 0; i < d->group.count; i++) sum += count_targets(base, d->group.first + i);
+    return d->usual_targets = (double)sum / (double)d->group.count;
 }
 
 /* ---- A batch ---- */
@@ -472,8 +484,11 @@ static sluice_status make_room(const slc_training_options *o, const slc_training
 {
     const slc_training_data *base = &d->base;
     const uint64_t places = (uint64_t)base->batch * base->length, ranks = watch && watch->ranks ? watch->ranks : 1;
-    d->order = (slc_example_order){
-        .seed = o->seed, .examples = d->train, .step = ranks * o->micro_batches * o->batch, .group = o->length_groups};
+    d->order = (slc_example_order){.seed = o->seed,
+                                   .examples = d->train,
+                                   .step = ranks * o->micro_batches * o->batch,
+                                   .row = ranks * o->batch,
+                                   .group = o->length_groups};
     const uint64_t group = slc_least(d->order.group, slc_example_order_steps(&d->order)) * d->order.step;
     d->members = calloc(group, sizeof *d->members);
     d->room = calloc(group, sizeof *d->room);
@@ -549,6 +564,7 @@ static void begin_examples(const slc_training_options *o, const sluice_model_con
     base->passes = passes_of_examples;
     base->beside = add_classes;
     d->labelled = model->head == SLUICE_HEAD_CLASSES;
+    if (!d->labelled && o->length_groups > 1) base->usual_targets = usual_targets;
     d->masks = family->masks;
     d->skips = !strcmp(o->too_long, "skip");
     d->kind.causal = family->causal;
