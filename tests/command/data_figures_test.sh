@@ -21,7 +21,7 @@ works() { # WORDS PAGE SCRIPT OPTION...: the script prints a line like these wor
 works 'first step after [0-9.]+ s, in a later run after [0-9.]+ s; .* for the data$' data.md large_records.py --gib 0.07
 works 'first step after' data.md large_records.py --gib 0.01 --labels --ranks 1
 works 'real tokens a second x [0-9.]+, held-out loss x [0-9.]+' data.md length_groups.py --size nano --steps 60 --seeds 1
-works '^processor time: [-+][0-9.]+ % with a log' training.md logging.py --size nano --steps 20 --pairs 2
+works '^processor time: [-+][0-9.]+ % with a log' training.md log_cost.py --size nano --steps 20 --pairs 2
 python=${SLUICE_TEST_PYTHON:-}
 if [ -z "$python" ]; then
     skip 'documents.py: SLUICE_TEST_PYTHON names no Python with torch and transformers'

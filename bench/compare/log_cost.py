@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures what --log costs as a whole: a GPT-2 is trained with a log and without one, by turns.
 
-    logging.py [--sluice PATH] [--size NAME] [--steps N] [--pairs N] [--json FILE]
+    log_cost.py [--sluice PATH] [--size NAME] [--steps N] [--pairs N] [--json FILE]
 
 Each pair is two runs of the same steps, the one with --log first in every second pair. Processor time of a step (user and
 system, of the whole run over its steps) is what a busy machine disturbs least; the median step by the clock stands beside
@@ -26,7 +26,7 @@ def train(args, folder, log):
         run.returncode = os.waitstatus_to_exitcode(code)
         if run.returncode:
             text.seek(0)
-            sys.exit(f"logging.py: {' '.join(command)}: exit code {run.returncode}\n{text.read()}")
+            sys.exit(f"log_cost.py: {' '.join(command)}: exit code {run.returncode}\n{text.read()}")
     return {"log": log, "cpu_ms": 1e3 * (used.ru_utime + used.ru_stime) / args.steps,
             "step_ms": 1e3 * json.loads(out.read_text())["runs"][0]["step_s"]}
 
