@@ -93,7 +93,6 @@ static const char doc[] =
     "Examples:\n"
     "  sluice plan --profile profile.json --budget 900MiB -o plan.json\n"
     "  sluice plan --profile gpt3.json --world 64 --budget 60GiB --effort 20\n"
-    "  sluice plan --profile profile.json --budget 80% --lossy onebit\n"
     "  sluice plan --profile profile.json --budget 60% --force h.3=fsdp,h.4..h.6=sdp\n"
     "  sluice plan --profile profile.json --compare a.json b.json\n"
     "  sluice plan --profile profile.json --recipe recipe.json\n"

@@ -37,7 +37,7 @@ static void rig_open(rig *all)
     assert_non_null(all->rt);
     assert_int_equal(sluice_world_create(&config, &all->world), SLUICE_OK);
     all->rt->world = all->world;
-    all->rt->comm = slc_world_comm(all->world);
+    all->rt->comm = all->rt->lane = slc_world_comm(all->world);
     slc_gate_init(&all->held);
     slc_op ops[OPERATIONS];
     for (int i = 0; i < OPERATIONS; i++)
