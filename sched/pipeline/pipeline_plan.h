@@ -5,7 +5,7 @@
 
 #include "lib/plan/stages.h"
 #include "sched/pipeline/costs.h"
-#include "sched/pipeline/partition.h"
+#include "sched/pipeline/partition/partition.h"
 #include "sched/pipeline/stage_job.h"
 
 typedef struct {

@@ -1,11 +1,11 @@
 /* The programme over possible maxima: with every t_s at most some cap, the least sum and tail are found stage by stage.
  * partition_test.c covers this file. */
-#include "sched/pipeline/partition.h"
+#include "sched/pipeline/partition/partition.h"
 
 #include "lib/base/bisect.h"
 #include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
-#include "sched/pipeline/chain_sums.h"
+#include "sched/pipeline/partition/chain_sums.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* PipeDream's programme on one level or two, with a limit of memory. partition_test.c covers this file. */
-#include "sched/pipeline/partition.h"
+#include "sched/pipeline/partition/partition.h"
 
 #include "lib/base/status.h"
-#include "sched/pipeline/chain_sums.h"
+#include "sched/pipeline/partition/chain_sums.h"
 
 #include <math.h>
 #include <stdlib.h>

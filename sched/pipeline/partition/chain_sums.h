@@ -1,8 +1,8 @@
 /* Sums over the layers of a chain, from which both programmes that cut it take what a stage computes and keeps. Private
- * to sched/pipeline. */
+ * to sched/pipeline/partition. */
 #pragma once
 
-#include "sched/pipeline/partition.h"
+#include "sched/pipeline/partition/partition.h"
 
 typedef struct {
     double *time_s;                  /* [layers + 1] of the layers before each; the others likewise */

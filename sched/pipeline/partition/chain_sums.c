@@ -1,5 +1,5 @@
 /* partition_test.c covers this file. */
-#include "sched/pipeline/chain_sums.h"
+#include "sched/pipeline/partition/chain_sums.h"
 
 #include "lib/base/status.h"
 

@@ -1,5 +1,5 @@
 /* Both programmes must equal brute force on small chains, and their cuts must have the cost that they say. */
-#include "sched/pipeline/partition.h"
+#include "sched/pipeline/partition/partition.h"
 
 #include "lib/base/status.h"
 #include "tests/support/draw.h"
