@@ -84,14 +84,15 @@ static void small_cases_equal_enumeration(void **state)
     slot_dice dice = {.seed = 4};
     slot_job t;
     int mixed = 0, split = 0;
-    for (int cases = 0; cases < SMALL_CASES;) {
+    const int wanted = (int)test_rounds(SMALL_CASES);
+    for (int cases = 0; cases < wanted;) {
         slc_slot_request request = small_case(&dice, &t);
         bool checked = check_small_case(&dice, &request, &mixed);
         cases += checked;
         split += checked && t.units[t.job.unit_count - 1].role == SLC_UNIT_ROWS;
     }
-    assert_true(mixed >= SMALL_CASES / 50);
-    assert_true(split >= SMALL_CASES / 8);
+    assert_true(mixed >= wanted / 50);
+    assert_true(split >= wanted / 8);
 }
 
 /* dp with `each`: its gathers may be in any gap after the reduction, and its updates with them. */
@@ -101,7 +102,8 @@ static void gradients_gathered_whole_equal_enumeration(void **state)
     slot_dice dice = {.seed = 5};
     slot_job t;
     int mixed = 0;
-    for (int cases = 0; cases < SMALL_CASES / 2;) {
+    const int wanted = (int)test_rounds(SMALL_CASES / 2);
+    for (int cases = 0; cases < wanted;) {
         slc_slot_request request = small_case(&dice, &t);
         t.job.each = true;
         t.job.barrier = t.job.compressed = false;

@@ -160,7 +160,7 @@ static void mixed_grows_with_the_budget(void **state)
         slc_plan_destroy(answer.plan);
         slc_plan_destroy(all.plan);
         uint32_t before = 0;
-        for (uint64_t budget = need / 2; budget <= need; budget += need / 64) {
+        for (uint64_t budget = need / 2; budget <= need; budget += need / (test_brief() ? 16 : 64)) {
             if (ask(&t.job, "mixed", "one_ahead", budget, &answer)) continue;
             uint32_t now = count_sdp(answer.plan);
             for (uint32_t u = 0; u < t.job.unit_count; u++)

@@ -5,6 +5,7 @@
 #include "lib/plan/profile.h"
 
 #include "tests/support/ranks.h"
+#include "tests/support/scale.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -185,7 +186,7 @@ static void throttled(void **state)
 {
     (void)state;
     run(2, (trial){.direct = true, .throttle = "1gbit,50us", .count = 1 << 18, .steps = 4});
-    run(2, (trial){.direct = true, .throttle = "100mbit", .count = 120000, .steps = 4});
+    if (!test_brief()) run(2, (trial){.direct = true, .throttle = "100mbit", .count = 120000, .steps = 4});
 }
 
 static void a_model_that_leaves_hardly_any_room(void **state)
@@ -222,7 +223,7 @@ static void several_gpus(void **state)
     if (lacks_nccl) skip();
     setenv("SLUICE_COMM_TRANSPORT", "nccl", 1);
     run(2, (trial){.throttle = "", .count = 1 << 18, .steps = 4, .on_gpu = true});
-    run(3, (trial){.throttle = "", .count = 50000, .steps = 4, .on_gpu = true, .nccl_sums = true});
+    if (!test_brief()) run(3, (trial){.throttle = "", .count = 50000, .steps = 4, .on_gpu = true, .nccl_sums = true});
     run(2, (trial){.throttle = "", .count = 20, .steps = 4, .on_gpu = true});
     unsetenv("SLUICE_COMM_TRANSPORT");
 }
