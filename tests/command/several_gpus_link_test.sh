@@ -32,6 +32,8 @@ profiles() {
     check 'its link was measured' yes "$(link_is_measured "$work/p.json")"
     "$sluice" plan --profile "$work/p.json" --world 2 --budget 80% >"$work/out" 2>"$work/err" </dev/null
     check 'plans are made of it' 0 $?
+    # A run that plans takes long under a sanitizer, which has seen the same measurement above.
+    [ "$(awk -v scale="${SLUICE_TEST_SCALE:-1}" 'BEGIN { print (scale >= 0.3 ? "yes" : "no") }')" = yes ] || return
     gpus 2 --strategy auto --schedule "$(default_schedule)" --steps 6 --profile-out "$work/q.json"
     check 'a run that plans with its own link' 0 $code
     check 'it was measured in that run' yes "$(link_is_measured "$work/q.json")"
