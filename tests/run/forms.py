@@ -6,7 +6,8 @@ import secrets
 import sys
 
 # The tests that use the device cuda.
-ON_CUDA = (r"^(cuda_emulated|device|kernels)\.|^model\.golden_models_test$|^tests\.(cuda_test|several_gpus_((faults|matrix|link)_)?test"
+ON_CUDA = (r"^(cuda_emulated|device|kernels)\.|^model\.golden_models_test$|^tests\.(cuda_test"
+           r"|several_gpus_((faults|matrix|link|perf)_)?test"
            r"|gpu_losses_test|gpu_checkpoint_test|onebit_cuda_test|models_cuda_test|gpu_memory_test|gpu_memory_guarded"
            r"|gpu_check_test|info_test|kernels_test|install_check)$|^examples\.digits_mlp_cuda$")
 # The tests that plan, run in a build without GLPK, and those that say that there is no device cuda. The build has the
