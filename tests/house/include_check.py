@@ -55,6 +55,7 @@ ROOMS = {
         "train/words": ["cli/output", "train", "train/options", "train/data"],
         "train/data": ["cli", "cli/output", "train/options"],
         "train/data/examples": ["cli", "train/options", "train/data"],
+        "train/data/images": ["cli", "cli/output", "train/options", "train/data"],
         "train/checkpoint": ["cli", "train/options"],
         "eval": ["cli", "cli/options", "cli/output", "train", "train/options", "train/data"],
         "profile": ["cli", "cli/options", "cli/output", "launch", "plan/words", "train", "train/options",

@@ -6,21 +6,17 @@
 #include "bench/cli/default_threads.h"
 #include "bench/cli/options/config_file.h"
 #include "bench/cli/device_transport.h"
-#include "bench/cli/path_hints.h"
-#include "bench/cli/throttle_option.h"
 #include "bench/train/options/batch_options.h"
 #include "bench/train/options/choices.h"
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/options/onebit_options.h"
 #include "bench/train/options/recipe_file.h"
 #include "bench/train/options/optimizer_options.h"
-#include "lib/base/file/path_error.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/text/list_item.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/data/dataset.h"
-#include "lib/model/shape.h"
 #include "lib/plan/strategy_names.h"
 #include "lib/tokenizer/tokenizer.h"
 #include "lib/weights/family.h"
@@ -28,11 +24,9 @@
 #include "sched/scheduler.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define TEXT SLC_OPTION_TEXT
 #define COUNT SLC_OPTION_COUNT
@@ -55,7 +49,6 @@ static const char *const headings[] = {
 #define FIELD(name) SLC_OPTION_FIELD(slc_training_options, name)
 #define CONFIG(name) .config = offsetof(sluice_config, name)
 static const double MOST = 4294967295.0, MOST_TOKENS = 0x1p53;
-enum { VISUAL_TOKENS = 8192, VISUAL_TOKENS_SMALL = 64 }; /* BEiT's, and enough for small images */
 
 #define EXACT_NAMES SLC_EXACT_NAMES(", ")
 
@@ -542,7 +535,7 @@ const slc_command_line *slc_training_command_line(const slc_training_difference 
 
 /* ---- Checking ---- */
 
-static sluice_status check_names(const slc_training_options *o)
+sluice_status slc_training_names_check(const slc_training_options *o)
 {
     for (int i = 0; i < row_count; i++) {
         const slc_option *row = &rows[i];
@@ -556,20 +549,6 @@ static sluice_status check_names(const slc_training_options *o)
     return SLUICE_OK;
 }
 
-/* Refuses --model and --size beside weights that have others. The options may be checked twice; at the second time the
- * size is the path of the weights. */
-static sluice_status check_weights(const slc_training_options *o, const char *family)
-{
-    if (!o->weights) return SLUICE_OK;
-    if (slc_training_option_given(o, "model") && strcmp(o->model, family))
-        return slc_error(SLUICE_ERR_ARGUMENT, "--model %s: %s holds a model of the family %s", o->model, o->weights,
-                         family);
-    if (slc_training_option_given(o, "size") && strcmp(o->size, o->weights))
-        return slc_error(SLUICE_ERR_ARGUMENT, "--size %s: the size is that of --weights %s; leave --size out", o->size,
-                         o->weights);
-    return SLUICE_OK;
-}
-
 const char *slc_training_tokenizer(const slc_training_options *o)
 {
     if (o->tokenizer) return o->tokenizer;
@@ -580,148 +559,6 @@ bool slc_training_speaks(const slc_training_options *o)
 {
     const int family = slc_option_place(choices.models, o->model);
     return family >= 0 && !slc_family_of((sluice_model_family)family)->sees && !strcmp(o->head, "tokens");
-}
-
-static sluice_status check_samples(const slc_training_options *o, const sluice_model_config *model)
-{
-    if (!o->sample_every != !o->prompt)
-        return slc_error(SLUICE_ERR_ARGUMENT, "--%s: give --%s too", o->prompt ? "prompt" : "sample-every",
-                         o->prompt ? "sample-every N" : "prompt TEXT");
-    if (o->sample_every && (!slc_family_of(model->family)->causal || model->head != SLUICE_HEAD_TOKENS))
-        return slc_error(SLUICE_ERR_ARGUMENT, "--sample-every: only a gpt2 goes on with a text; leave it out");
-    return SLUICE_OK;
-}
-
-static sluice_status check_images(const slc_training_options *o, const sluice_model_config *model)
-{
-    if (!o->image_draft || slc_family_of(model->family)->sees) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_ARGUMENT, "--image-draft: %s sees no images; leave it out",
-                     sluice_model_family_name((uint32_t)model->family));
-}
-
-/* Refuses the options whose place a kept plan takes. */
-static sluice_status check_plan(const slc_training_options *o)
-{
-    static const char *const said[] = {"strategy", "schedule", "recompute", "lossy"};
-    for (size_t i = 0; o->plan && i < sizeof said / sizeof *said; i++)
-        if (slc_training_option_given(o, said[i]))
-            return slc_error(SLUICE_ERR_ARGUMENT, "--plan %s: the plan says what --%s would; leave --%s out", o->plan,
-                             said[i], said[i]);
-    if (o->plan && access(o->plan, R_OK))
-        return slc_error(slc_path_status(errno), "--plan %s: %s; --plan-out writes one", o->plan, strerror(errno));
-    if (o->plan && slc_training_is_compressed(o->optimizer))
-        return slc_error(SLUICE_ERR_UNSUPPORTED,
-                         "--plan %s: --optimizer %s has a plan for each of its phases, and a file holds one", o->plan,
-                         o->optimizer);
-    if (o->plan && o->profile_out)
-        return slc_error(SLUICE_ERR_ARGUMENT, "--profile-out %s: a run of --plan measures nothing; leave one out",
-                         o->profile_out);
-    return SLUICE_OK;
-}
-
-enum { STAGES_MOST = 1024 };
-
-/* Returns the number of stages, 0 for off; UINT64_MAX: the text is no such number. */
-static uint64_t stages_of(const char *text)
-{
-    char *end;
-    if (!strcmp(text, "off")) return 0;
-    const unsigned long long stages = strtoull(text, &end, 10);
-    return *text >= '0' && *text <= '9' && !*end && stages >= 2 && stages <= STAGES_MOST ? stages : UINT64_MAX;
-}
-
-uint64_t slc_training_stages(const slc_training_options *o)
-{
-    return stages_of(o->pipeline);
-}
-
-/* Ranks that no whole number of replicas makes are refused at commit. */
-uint64_t slc_training_replicas(const slc_training_options *o, uint64_t ranks)
-{
-    const uint64_t stages = slc_training_stages(o);
-    return stages && ranks >= stages ? ranks / stages : ranks;
-}
-
-/* Options that a pipeline does not know yet are refused before the model is made. */
-static sluice_status check_pipeline(const slc_training_options *o)
-{
-    static const char *const own[] = {"pipeline-schedule", "pipeline-chunks", "pipeline-cuts"};
-    static const char *const later[] = {"trace", "plan-out", "profile-out",       "sample-every",
-                                        "plan",  "lossy",    "micro-batches-from"};
-    const uint64_t stages = stages_of(o->pipeline);
-    if (stages == UINT64_MAX)
-        return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline %s: give off, or from 2 to %d stages", o->pipeline,
-                         STAGES_MOST);
-    for (size_t i = 0; !stages && i < sizeof own / sizeof *own; i++)
-        if (slc_training_option_given(o, own[i]))
-            return slc_error(SLUICE_ERR_ARGUMENT, "--%s goes with --pipeline P", own[i]);
-    if (!stages) return SLUICE_OK;
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-        if (slc_training_option_given(o, later[i]))
-            return slc_error(SLUICE_ERR_UNSUPPORTED, "--pipeline %s: not with --%s yet; leave one of them out",
-                             o->pipeline, later[i]);
-    return SLUICE_OK;
-}
-
-/* A compressed optimizer moves all parameters by one rate. */
-static sluice_status check_layer_decay(const slc_training_options *o)
-{
-    if (o->layer_decay == 1 || !slc_training_is_compressed(o->optimizer)) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_UNSUPPORTED,
-                     "--layer-decay %g with --optimizer %s: it has one rate for all layers; give another --optimizer",
-                     o->layer_decay, o->optimizer);
-}
-
-/* Checks the options beside --epochs. The number of steps is known only once the data are open, so options whose
- * default follows from it must be given. */
-static sluice_status check_epochs(const slc_training_options *o)
-{
-    if (!(o->epochs > 0)) return SLUICE_OK;
-    if (slc_training_option_given(o, "steps"))
-        return slc_error(SLUICE_ERR_ARGUMENT,
-                         "--epochs %g and --steps %llu: both say how long to train; give one of them", o->epochs,
-                         (unsigned long long)o->steps);
-    if (slc_training_is_compressed(o->optimizer) && !o->freeze_step && !(o->freeze_change > 0))
-        return slc_error(SLUICE_ERR_ARGUMENT,
-                         "--epochs with --optimizer %s: give --freeze-step or --freeze-change, since their defaults "
-                         "follow from --steps",
-                         o->optimizer);
-    return SLUICE_OK;
-}
-
-sluice_status slc_training_options_check(slc_training_options *o)
-{
-    sluice_model_config model = SLUICE_INIT(sluice_model_config);
-    sluice_config config;
-    slc_lr_schedule rates;
-    uint32_t length;
-    o->optimizer = slc_training_optimizer(o);
-    if (o->weights && !slc_training_option_given(o, "lr")) o->learning_rate = SLC_TRAINING_FINE_TUNING_RATE;
-    sluice_status status = check_names(o);
-    if (!status) status = slc_fill_threads(&o->threads);
-    if (!status) status = slc_throttle_check(o->throttle);
-    if (!status) status = slc_training_onebit_check(o);
-    if (!status) status = slc_training_optimizer_check(o);
-    if (!status) status = check_pipeline(o);
-    if (!status) status = check_plan(o);
-    if (!status) status = check_layer_decay(o);
-    if (!status) status = slc_batch_options_check(o);
-    if (!status) status = slc_lr_schedule_make(o, 0, &rates);
-    if (!status && o->save_every && !o->save)
-        status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save or --go-on");
-    if (!status && o->eval_data_count && !o->data_count)
-        status = slc_error(SLUICE_ERR_ARGUMENT, "--eval-data: give --data too");
-    if (!status) status = check_epochs(o);
-    if (!status) status = slc_training_model(o, &model, &length);
-    if (!status) status = check_samples(o, &model);
-    if (!status) status = check_images(o, &model);
-    if (!status) status = check_weights(o, sluice_model_family_name((uint32_t)model.family));
-    if (status) return status;
-    o->model = sluice_model_family_name((uint32_t)model.family);
-    o->head = model.head == SLUICE_HEAD_CLASSES ? "classes" : "tokens";
-    if (o->weights) o->size = o->weights;
-    if (slc_training_stages(o) && slc_training_speaks(o) && !slc_training_option_given(o, "tied")) o->tied = "split";
-    return slc_training_config(o, &config);
 }
 
 /* ---- Between ranks ---- */
@@ -824,47 +661,6 @@ bool slc_training_option_must_equal(const char *name)
 
 /* ---- What the options describe ---- */
 
-/* Gives a configuration another head than its size or file has, with the fields that the head needs; the data sets the
- * rest. */
-static void set_head(sluice_model_config *model, sluice_model_head head)
-{
-    if (model->head == head) return;
-    model->head = head;
-    if (head == SLUICE_HEAD_CLASSES) {
-        model->classes = 2;
-    } else if (slc_family_of(model->family)->sees) {
-        model->classes = 0;
-        model->mask_token = true;
-        if (!model->vocabulary) model->vocabulary = model->image_size < 224 ? VISUAL_TOKENS_SMALL : VISUAL_TOKENS;
-    }
-}
-
-sluice_status slc_training_model(const slc_training_options *o, sluice_model_config *model, uint32_t *length)
-{
-    sluice_status status = SLUICE_OK;
-    if (o->weights)
-        status = o->shape_only ? slc_model_shape_read(o->weights, model) : sluice_model_config_read(o->weights, model);
-    else if (o->shape.struct_size)
-        *model = o->shape;
-    else
-        status = sluice_model_config_named(o->model, o->size, model);
-    status = slc_hint_weights(status, o->weights);
-    if (status) return slc_error_context(status, o->weights ? "--weights" : "--model, --size");
-    if (*o->head) set_head(model, !strcmp(o->head, "classes") ? SLUICE_HEAD_CLASSES : SLUICE_HEAD_TOKENS);
-    model->dropout = o->dropout;
-    *length = 0;
-    if (model->context) {
-        if (o->context > model->context)
-            return slc_error(SLUICE_ERR_ARGUMENT, "--context %llu: %s has a context of %u",
-                             (unsigned long long)o->context, o->weights ? o->weights : o->size, model->context);
-        *length = o->context ? (uint32_t)o->context : model->context < 256 ? model->context : 256;
-    } else if (o->context) {
-        return slc_error(SLUICE_ERR_ARGUMENT, "--context %llu: %s sees images, whose size is the model's",
-                         (unsigned long long)o->context, sluice_model_family_name((uint32_t)model->family));
-    }
-    return slc_error_context(sluice_model_config_check(model), "--head");
-}
-
 static void copy_to_config(const slc_training_options *o, sluice_config *config)
 {
     for (int i = 0; i < row_count; i++) {
@@ -890,7 +686,7 @@ sluice_status slc_training_config(const slc_training_options *o, sluice_config *
     config->updates = o->updates;
     config->steps = o->steps;
     config->measure_norm = o->log != NULL;
-    config->pipeline = (uint32_t)stages_of(o->pipeline);
+    config->pipeline = (uint32_t)slc_training_stages(o);
     slc_training_optimizer_config(o, config);
     slc_training_onebit(o, &config->onebit);
     sluice_status status = SLUICE_OK;

@@ -68,6 +68,8 @@ const char *slc_training_tokenizer(const slc_training_options *options);
  * passed the check. */
 bool slc_training_speaks(const slc_training_options *options);
 
+/* Refuses a name that is not among an option's choices. Errors: ARGUMENT, UNSUPPORTED. */
+sluice_status slc_training_names_check(const slc_training_options *options);
 /* Checks all that can be known without a runtime: unknown names, texts that are no sizes, a context that is too long.
  * With weights, model and size become those of the weights; a head and an optimizer that are left open get their names,
  * and threads their number (bench/cli/default_threads.h).
@@ -78,7 +80,9 @@ sluice_status slc_training_options_check(slc_training_options *options);
  * two learning rates. Errors: MISMATCH on every rank, naming the option. */
 sluice_status slc_training_options_compare(const slc_training_options *options, sluice_world *world);
 
-/* Stages of the pipeline that options which have passed the check ask for; 0: none. */
+enum { SLC_TRAINING_STAGES_MOST = 1024 };
+/* Returns how many stages the options ask for; 0: there is no pipeline; UINT64_MAX, which the check refuses: the text
+ * is no number of stages. */
 uint64_t slc_training_stages(const slc_training_options *options);
 /* Replicas of the model in a world of so many ranks, each of which takes data of its own: all of them, or in a pipeline
  * one for each rank of a stage. */

@@ -1,6 +1,6 @@
 /* The inner loops go over the codes, so that they are vectorised without changing any sum's order.
- * data_test.c covers this file. */
-#include "bench/train/data/codebook.h"
+ * bench/train/data/data_test.c covers this file. */
+#include "bench/train/data/images/codebook.h"
 
 #include "lib/base/numbers/random.h"
 #include "lib/base/status.h"

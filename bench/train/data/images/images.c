@@ -1,9 +1,9 @@
 /* Images for vit and beit: with their classes, or (beit, tokens) with masked patches whose visual tokens are to be
- * guessed. data_test.c covers this file. */
-#include "bench/train/data/codebook.h"
+ * guessed. bench/train/data/data_test.c covers this file. */
+#include "bench/train/data/images/codebook.h"
 #include "bench/train/data/data_parts.h"
-#include "bench/train/data/image_files.h"
-#include "bench/train/data/image_parts.h"
+#include "bench/train/data/images/image_files.h"
+#include "bench/train/data/images/image_parts.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/integer.h"
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* tests/command/train_images_test.sh covers this file. */
-#include "bench/train/data/image_parts.h"
+#include "bench/train/data/images/image_parts.h"
 
 #include <dirent.h>
 #include <fcntl.h>
