@@ -57,7 +57,7 @@ static sluice_status give_up(slc_training_saves *s, sluice_status status, bool *
     return SLUICE_OK;
 }
 
-/* What failed behind a step cannot be had again: the state that the run has now takes its place. */
+/* Saves the state that the run has now in place of the one whose save failed, since steps have changed that one. */
 static sluice_status try_again(slc_training_saves *s, const slc_training_position *position, bool *stop)
 {
     char then[64] = "it is tried once more";

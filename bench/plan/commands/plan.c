@@ -220,7 +220,7 @@ static sluice_status compare_files(slc_plan_files *files, const char *second, co
 
 /* ---- A whole run ---- */
 
-/* What a recipe says of a run: how long it is, and the micro-batches of its steps. */
+/* A run as a recipe describes it: its length, and the micro-batches of its steps. */
 typedef struct {
     bool wanted;
     uint64_t steps;

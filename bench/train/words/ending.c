@@ -134,7 +134,7 @@ static void print_use(FILE *file, const slc_training_options *o)
         fprintf(file, "sluice eval --weights %s\n", folder.text);
 }
 
-/* Of all saves the longest. */
+/* Prints how many saves there were, the longest time that one held a step, and how long the last one took. */
 static void print_saves(FILE *file, const slc_training_saved *saved)
 {
     if (!saved->count) return;
