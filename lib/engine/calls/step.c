@@ -77,7 +77,7 @@ static sluice_status check_group_rates(const sluice_runtime *rt, const sluice_st
     return SLUICE_OK;
 }
 
-/* Updates of the step run when the caller's array may be gone. */
+/* Copies the rates of groups: updates of the step run when the caller's array may be gone. */
 static void take_group_rates(const sluice_runtime *rt, slc_step_state *step, const sluice_step_options *options)
 {
     step->has_group_rates = options->group_rates != NULL;
@@ -226,7 +226,7 @@ static void make_invalid(sluice_runtime *rt, const sluice_layer *layer)
     }
 }
 
-/* In a stage each micro-batch has activations of its own. */
+/* Points a stage's activations at their places for the slot's micro-batch. */
 static void find_activations(sluice_runtime *rt, const slc_item *slot)
 {
     const slc_stage *stage = &rt->stage;
@@ -288,7 +288,8 @@ static sluice_status slot_begin(sluice_layer *layer, slot_call call)
     return slc_runtime_fail(rt, status);
 }
 
-/* Updates follow the last micro-batch's backward slots, and what they change may be still to be written. */
+/* Waits until a save has written what the updates after this slot change. They follow the backward slots of the last
+ * micro-batch. */
 static void wait_for_writer(sluice_runtime *rt, const slc_pass *pass, const slc_item *item, slot_call call)
 {
     if (call == BACKWARD_END && !pass->evaluate && item->micro_batch + 1 == rt->job.micro_batches)

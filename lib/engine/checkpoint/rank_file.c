@@ -54,8 +54,8 @@ static uint64_t list_ranges(const sluice_runtime *rt, slc_shard_range *out)
 
 /* ---- Where that lies, and until when ---- */
 
-/* A parameter is updated after the last slot that adds to its gradient; where it is split by its uses, after that of
- * its rows too. */
+/* Returns the slot after which a parameter is updated: the last one that adds to its gradient, or, if it is split by
+ * its uses, to the gradient of its rows. */
 static uint32_t last_slot_of(const sluice_runtime *rt, const sluice_param *param)
 {
     const slc_unit *unit = &rt->job.units[param->unit];
@@ -137,7 +137,8 @@ bool slc_rank_file_goes_behind(const slc_rank_file *file)
 
 /* ---- Writing ---- */
 
-/* A file system does not see a device's memory, and values may have to be widened. */
+/* Finds a piece of a range as fp32 in host memory, and copies it only if it must: a file system does not see a device's
+ * memory, and values may have to be widened. */
 static sluice_status fetch(slc_rank_file *file, sluice_stream *stream, const slc_rank_range *from, uint64_t done,
                            uint64_t count, const float **piece)
 {
@@ -183,7 +184,7 @@ static sluice_status write_ranges(slc_rank_file *file)
     return status;
 }
 
-/* Comes last, when the checksums are known. */
+/* Writes the file's head, last, when the checksums are known. */
 static sluice_status write_head(slc_rank_file *file)
 {
     const uint64_t bytes = slc_shard_head_bytes(file->shard.range_count);

@@ -21,7 +21,7 @@ typedef struct {
     slc_checkpoint_path path;
     slc_shard shard;
     slc_rank_range *order; /* the ranges in the order in which updates change them */
-    uint32_t *last_slots;  /* theirs */
+    uint32_t *last_slots;  /* the last_slot of each in `order` */
     float *room;           /* of the host, for elements that are no fp32 in memory it reads; else NULL */
     int file;              /* -1: not open */
     sluice_status status;  /* of writing it */

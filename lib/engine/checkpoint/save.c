@@ -96,7 +96,7 @@ static sluice_status write_part(void *context)
     return slc_rank_file_close(&s->file);
 }
 
-/* Rank 0's, when all parts have reached the disk. */
+/* Rank 0's second job, when all parts have reached the disk: makes them the checkpoint of the step. */
 static sluice_status publish(void *context)
 {
     const slc_saving *s = context;
@@ -186,7 +186,7 @@ static sluice_status forget(sluice_runtime *rt, slc_saving *s, sluice_status sta
     return status ? slc_error(status, "%s", why) : SLUICE_OK;
 }
 
-/* The writer gets this rank's part; what it cannot write behind steps is written now. */
+/* Gives the writer this rank's part. What cannot be written behind steps is written now. */
 static void begin_part(sluice_runtime *rt, slc_saving *s, bool behind)
 {
     s->file.behind = behind && slc_rank_file_goes_behind(&s->file);
@@ -221,7 +221,7 @@ static sluice_status begin_save(sluice_runtime *rt, const char *dir, const void 
 
 /* ---- The end ---- */
 
-/* Every rank's job has ended. */
+/* Waits for this rank's job, and agrees with the others on how theirs went. */
 static sluice_status join_jobs(sluice_runtime *rt, slc_saving *s)
 {
     const bool had_job = rt->writer.at_work;

@@ -184,7 +184,7 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *given,
     return SLUICE_OK;
 }
 
-/* Of the two steps that may be under way at once, each has rates of its own. */
+/* Makes memory for the rates of groups, once for each of the two steps that may be under way at the same time. */
 static sluice_status make_group_rates(sluice_runtime *rt)
 {
     for (int i = 0; i < 2; i++) {

@@ -54,7 +54,7 @@ static const char *what_does_not_go(const sluice_runtime *rt)
     return NULL;
 }
 
-/* Joint uses in two stages would exchange all of the table in each step. */
+/* Checks the tables that are looked up by rows. Joint uses in two stages would exchange all of a table in each step. */
 static sluice_status check_shared(const sluice_runtime *rt)
 {
     uint32_t tables = 0;
@@ -147,7 +147,8 @@ static uint32_t piece_of_layer(const slc_stage *stage, uint32_t layer)
     return piece;
 }
 
-/* Without a word of the program everything that a forward makes seems to be read by the next layer. */
+/* Checks that the program says which forward reads last what may cross a cut: without its word everything that a
+ * forward makes seems to be read by the next layer. */
 static sluice_status check_readers(const sluice_runtime *rt)
 {
     const slc_stage *stage = &rt->stage;
@@ -190,7 +191,7 @@ static uint32_t local_layer(const slc_stage *stage, uint32_t layer)
     return SLC_NONE;
 }
 
-/* The stage's layers come first in model.layers, in the stage's order. */
+/* Leaves the stage's layers alone in model.layers, in the stage's order; an object of another layer loses its index. */
 static sluice_status take_layers(sluice_runtime *rt)
 {
     slc_stage *stage = &rt->stage;

@@ -80,7 +80,8 @@ static sluice_status end_message(void *context)
     return status ? status : slc_pass_claims(message->rt, message->pass, message->item, false);
 }
 
-/* Rows, and their gradients, lie in one place at their holder, so each message waits for the one before it. */
+/* Submits a message of rows or of their gradients. These lie in one place at their holder, so each message waits for
+ * the one before it. */
 static sluice_status submit_rows(sluice_runtime *rt, slc_pass *pass, uint32_t number, slc_gate_count *counts,
                                  uint32_t count)
 {
@@ -99,7 +100,7 @@ static sluice_status submit_rows(sluice_runtime *rt, slc_pass *pass, uint32_t nu
     return slc_channel_submit(stage->channels[item->index], &transfer, 1, NULL);
 }
 
-/* The first transfer claims the message's memory, and the last one releases it. */
+/* Submits a message's transfers: the first claims the message's memory, and the last one releases it. */
 static sluice_status submit_message(sluice_runtime *rt, slc_pass *pass, uint32_t number)
 {
     const uint32_t index = pass->messages[number];

@@ -114,7 +114,7 @@ static bool are_gradients(const sluice_runtime *rt, const slc_item *message)
     return message->index == rt->stage.rows.channels[SLC_ROW_GRADIENTS];
 }
 
-/* In the stage that looks them up the job has a place for the rows of a micro-batch, and one for their gradients. */
+/* Returns the place of a micro-batch's rows, or of their gradients, in the stage that looks them up. */
 static void *place_of(const sluice_runtime *rt, uint32_t which, uint32_t micro_batch)
 {
     const slc_stage *stage = &rt->stage;
@@ -127,7 +127,7 @@ static void *place_of(const sluice_runtime *rt, uint32_t which, uint32_t micro_b
     return NULL;
 }
 
-/* The holder's scratch has a place for rows that it sends, and one for gradients that have come. */
+/* Returns the place, in the holder's scratch, of rows that it sends, or of gradients that have come. */
 static void *holder_place(const sluice_runtime *rt, uint32_t which)
 {
     const slc_stage_rows *rows = &rt->stage.rows;

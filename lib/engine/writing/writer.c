@@ -23,7 +23,7 @@ static void *run_job(void *argument)
     return NULL;
 }
 
-/* Signals are for the thread that waits for them. */
+/* Starts the writer's thread, which takes no signals: they are for the thread that waits for them. */
 static bool start_thread(slc_writer *w)
 {
     sigset_t all, before;
@@ -49,7 +49,7 @@ void slc_writer_wrote(slc_writer *w, uint32_t ranges)
     slc_gate_post(&w->written, ranges);
 }
 
-/* A rank whose disk goes on writing is not absent. */
+/* Waits for a gate. While ranges go on being written, the other ranks hear that this one is at work, not absent. */
 static void wait_for(slc_writer *w, slc_gate *gate, uint32_t count, slc_comm *comm)
 {
     if (slc_gate_passed(gate, count)) return;

@@ -1,7 +1,7 @@
 /* The last layer if every position answers with a token: (BERT: a dense layer and GELU,) norm, product with the
  * vocabulary's matrix, loss. Logits are the biggest tensor in a small model's step. So they are computed, turned into
- * their gradient and used up one chunk of rows at a time, all in the backward slot. Where few rows have targets, chunks
- * are of these alone.
+ * their gradient and used up one chunk of rows at a time, all in the backward slot. If few rows have targets, chunks
+ * hold these alone.
  * lib/model/golden_models_test.c covers this file. */
 #include "lib/model/layers/layers.h"
 
@@ -27,7 +27,7 @@ enum {
 };
 _Static_assert((int)TENSORS <= (int)SLC_TENSORS_MAX, "the head's tensors fit its table");
 
-/* Of all rows, or of those that are picked. */
+/* A chunk: rows that follow each other among all rows, or, if `picked`, among the picked ones. */
 typedef struct {
     uint64_t first, rows;
     bool picked;
@@ -206,7 +206,7 @@ static sluice_status train_picked(slc_layer_run *run, uint64_t picked)
     return status ? status : over_chunks(run, picked, true, train_chunk);
 }
 
-/* Every number of rows that may be picked is asked for its scratch. */
+/* Asks for the scratch of every number of rows that may be picked. */
 static sluice_status scan_picked(slc_layer_run *run)
 {
     const uint64_t step = slc_model_pick_step(run->m);
