@@ -108,6 +108,11 @@ typedef struct {
     uint32_t receive, send;
 } slc_activation_turn;
 
+static inline bool slc_turn_has(const slc_activation_turn *turn, uint32_t micro_batch)
+{
+    return micro_batch % turn->turns == turn->turn;
+}
+
 /* A slot of a stage of a pipeline. Slots belong to tasks, a forward or a backward of the stage's layers each, which are
  * numbered in the order in which the stage runs them. */
 typedef struct {

@@ -233,8 +233,7 @@ static void find_activations(sluice_runtime *rt, const slc_item *slot)
     if (!slc_is_stage(stage)) return;
     for (uint32_t i = stage->first_life[slot->slot]; i < stage->first_life[slot->slot + 1]; i++) {
         const uint32_t life = stage->lives[i];
-        const slc_activation_turn *turn = &rt->job.turns[life];
-        if (slot->micro_batch % turn->turns == turn->turn)
+        if (slc_turn_has(&rt->job.turns[life], slot->micro_batch))
             rt->model.activations[stage->own.activations[life]]->data = stage->places[life];
     }
 }

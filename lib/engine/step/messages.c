@@ -112,8 +112,7 @@ static sluice_status submit_message(sluice_runtime *rt, slc_pass *pass, uint32_t
     if (slc_stage_rows_are(rt, item)) return submit_rows(rt, pass, number, counts, count);
     for (uint32_t i = 0; i < stage->carried_count[item->index]; i++) {
         const uint32_t activation = stage->carried[item->index][i];
-        const slc_activation_turn *turn = &rt->job.turns[activation];
-        if (item->micro_batch % turn->turns != turn->turn) continue;
+        if (!slc_turn_has(&rt->job.turns[activation], item->micro_batch)) continue;
         const slc_channel_transfer transfer = {.data = stage->places[activation],
                                                .bytes = rt->job.activations[activation].bytes,
                                                .label = item->micro_batch,

@@ -121,8 +121,7 @@ static void *place_of(const sluice_runtime *rt, uint32_t which, uint32_t micro_b
     const uint32_t channel = stage->rows.channels[which];
     for (uint32_t i = 0; i < stage->carried_count[channel]; i++) {
         const uint32_t activation = stage->carried[channel][i];
-        const slc_activation_turn *turn = &rt->job.turns[activation];
-        if (micro_batch % turn->turns == turn->turn) return stage->places[activation];
+        if (slc_turn_has(&rt->job.turns[activation], micro_batch)) return stage->places[activation];
     }
     return NULL;
 }

@@ -229,7 +229,7 @@ static bool activation_lives(const memory *m, uint32_t a, uint32_t last_slot, ui
     uint32_t buffer = find(m, SLC_BUFFER_ACTIVATION, SLC_NONE, a);
     uint32_t first = slc_validate_slot_item(m->j, micro_batch, life->first_slot);
     uint32_t last = slc_validate_slot_item(m->j, micro_batch, last_slot);
-    if (turn && micro_batch % turn->turns != turn->turn) return true; /* it is in another one */
+    if (turn && !slc_turn_has(turn, micro_batch)) return true; /* it is in another one */
     if (turn && turn->receive && m->j->message_item)
         first = slc_validate_message_item(m->j, turn->receive - 1, micro_batch);
     if (turn && turn->send && m->j->message_item &&
