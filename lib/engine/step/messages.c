@@ -166,12 +166,18 @@ sluice_status slc_stage_messages_wait(sluice_runtime *rt, uint32_t channel, uint
     return status;
 }
 
-sluice_status slc_stage_messages_settle(sluice_runtime *rt, const slc_pass *pass)
+/* Waits until each channel c has completed counts[c] transfers. */
+static sluice_status wait_for_all(sluice_runtime *rt, const uint32_t *counts)
 {
     sluice_status status = SLUICE_OK;
     for (uint32_t c = 0; !status && c < rt->job.channel_count; c++)
-        status = slc_stage_messages_wait(rt, c, pass->transfer_base[0][c], NULL);
+        status = slc_stage_messages_wait(rt, c, counts[c], NULL);
     return status;
+}
+
+sluice_status slc_stage_messages_settle(sluice_runtime *rt, const slc_pass *pass)
+{
+    return wait_for_all(rt, pass->transfer_base[0]);
 }
 
 uint64_t slc_stage_messages_bytes_sent(const sluice_runtime *rt)
@@ -194,8 +200,5 @@ bool slc_stage_messages_are_over(const sluice_runtime *rt)
 
 sluice_status slc_stage_messages_finish(sluice_runtime *rt)
 {
-    sluice_status status = SLUICE_OK;
-    for (uint32_t c = 0; !status && c < rt->job.channel_count; c++)
-        status = slc_stage_messages_wait(rt, c, rt->stage.next_transfer[c], NULL);
-    return status;
+    return wait_for_all(rt, rt->stage.next_transfer);
 }
