@@ -45,7 +45,7 @@ struct slc_saving {
 static sluice_status describe_manifest(const sluice_runtime *rt, slc_saving *s)
 {
     slc_manifest *out = &s->manifest;
-    *out = (slc_manifest){.step = rt->step,
+    *out = (slc_manifest){.step = out->step,
                           .serial = out->serial,
                           .optimizer = (char *)rt->optimizer.name,
                           .state_count = rt->optimizer.state_count,
@@ -140,7 +140,7 @@ static sluice_status begin_folder(const sluice_runtime *rt, slc_saving *s)
 
 static sluice_status begin_saving(sluice_runtime *rt, slc_saving *s)
 {
-    s->folder = slc_checkpoint_partial(s->dir, rt->step);
+    s->folder = slc_checkpoint_partial(s->dir, s->manifest.step);
     s->files = calloc((size_t)rt->size, sizeof *s->files);
     if (!s->files) return slc_error(SLUICE_ERR_MEMORY, "checkpoint");
     sluice_status status = slc_setting_count(&slc_engine_settings, "SLUICE_CHECKPOINT_KEEP", &s->keep);
@@ -166,6 +166,7 @@ static sluice_status create_saving(sluice_runtime *rt, const char *dir, const vo
     slc_saving *s = *out = calloc(1, sizeof *s);
     if (!s) return slc_error(SLUICE_ERR_MEMORY, "checkpoint");
     s->rt = rt;
+    s->manifest.step = rt->step;
     s->file.file = -1;
     s->dir = strdup(dir);
     s->extra_bytes = extra ? extra_bytes : 0;
@@ -180,7 +181,7 @@ static sluice_status forget(sluice_runtime *rt, slc_saving *s, sluice_status sta
 {
     char why[2048];
     snprintf(why, sizeof why, "%s", sluice_last_error());
-    if (status && s && s->begun) slc_checkpoint_abandon(s->dir, rt->saving ? s->manifest.step : rt->step);
+    if (status && s && s->begun) slc_checkpoint_abandon(s->dir, s->manifest.step);
     free_saving(s);
     rt->saving = NULL;
     return status ? slc_error(status, "%s", why) : SLUICE_OK;
