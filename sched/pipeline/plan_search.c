@@ -25,15 +25,23 @@ static sluice_status stage_bytes(const slc_pipeline_planning *p, const slc_cut_j
     return status;
 }
 
-static sluice_status simulate(const slc_pipeline_planning *p, const slc_cut_job *cut, double *step_s)
+/* The caller frees the forecast by slc_pipeline_forecast_fini, after an error too. */
+static sluice_status forecast_cuts(const slc_pipeline_planning *p, const slc_cut_job *cut, slc_pipeline_forecast *out)
 {
     slc_pipeline_costs costs;
-    slc_pipeline_forecast forecast = {0};
+    *out = (slc_pipeline_forecast){0};
     sluice_status status = slc_pipeline_costs_init(cut, &costs);
-    if (!status) status = slc_pipeline_simulate(&p->plan->program, &costs.times, NULL, &forecast);
+    if (!status) status = slc_pipeline_simulate(&p->plan->program, &costs.times, NULL, out);
+    slc_pipeline_costs_fini(&costs);
+    return status;
+}
+
+static sluice_status simulate(const slc_pipeline_planning *p, const slc_cut_job *cut, double *step_s)
+{
+    slc_pipeline_forecast forecast;
+    sluice_status status = forecast_cuts(p, cut, &forecast);
     *step_s = forecast.step_s;
     slc_pipeline_forecast_fini(&forecast);
-    slc_pipeline_costs_fini(&costs);
     return status;
 }
 
@@ -408,10 +416,8 @@ static sluice_status move_raised(slc_pipeline_planning *p, int from)
 static sluice_status take_pace(slc_pipeline_planning *p, bool *any)
 {
     const slc_cut_job cut = slc_pipeline_planning_cut(p, p->now.first_layer, p->now.recompute);
-    slc_pipeline_costs costs;
-    slc_pipeline_forecast f = {0};
-    sluice_status status = slc_pipeline_costs_init(&cut, &costs);
-    if (!status) status = slc_pipeline_simulate(&p->plan->program, &costs.times, NULL, &f);
+    slc_pipeline_forecast f;
+    sluice_status status = forecast_cuts(p, &cut, &f);
     *any = false;
     for (uint32_t k = 0; !status && k < p->pieces; k++) {
         const slc_stage_forecast *stage = &f.stages[k % cut.shape.stages];
@@ -420,7 +426,6 @@ static sluice_status take_pace(slc_pipeline_planning *p, bool *any)
         for (uint32_t l = cut.first_layer[k]; l < slc_piece_end(&cut, k); l++) p->pace[l] = pace;
     }
     slc_pipeline_forecast_fini(&f);
-    slc_pipeline_costs_fini(&costs);
     return status;
 }
 
