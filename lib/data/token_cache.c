@@ -83,18 +83,18 @@ static bool read_at(int fd, void *out, uint64_t bytes, uint64_t at)
     return true;
 }
 
-static bool has_checksum(int fd, uint64_t begin, uint64_t bytes, uint32_t crc32c)
+static bool find_checksum(int fd, uint64_t begin, uint64_t bytes, uint32_t *out)
 {
     unsigned char *piece = malloc(PIECE);
-    uint32_t crc = 0;
     bool read = piece != NULL;
+    *out = 0;
     for (uint64_t at = 0; read && at < bytes; at += PIECE) {
         const uint64_t count = bytes - at < PIECE ? bytes - at : PIECE;
         read = read_at(fd, piece, count, begin + at);
-        if (read) crc = slc_crc32c(crc, piece, count);
+        if (read) *out = slc_crc32c(*out, piece, count);
     }
     free(piece);
-    return read && crc == crc32c;
+    return read;
 }
 
 static uint32_t head_checksum(header head, const part *parts)
@@ -108,13 +108,14 @@ static bool is_whole(int fd, const slc_text *text, uint32_t width, header *head,
     struct stat info;
     const uint64_t begin = slc_token_cache_head_bytes(text->count);
     uint64_t tokens = 0;
+    uint32_t crc32c;
     if (fstat(fd, &info) || !read_at(fd, head, sizeof *head, 0)) return false;
     if (memcmp(head->magic, magic, sizeof magic) || head->files != text->count || head->width != width) return false;
     if (!read_at(fd, parts, text->count * sizeof *parts, sizeof *head)) return false;
     for (size_t i = 0; i < text->count; i++) tokens += parts[i].tokens;
     return head->head_crc32c == head_checksum(*head, parts) && head->tokens == tokens &&
            head->bytes == tokens * width && (uint64_t)info.st_size == begin + head->bytes &&
-           has_checksum(fd, begin, head->bytes, head->crc32c);
+           find_checksum(fd, begin, head->bytes, &crc32c) && crc32c == head->crc32c;
 }
 
 static void take_parts(slc_text *text, const header *head, const part *parts)
@@ -240,21 +241,14 @@ static bool write_head(int fd, const slc_text *text, uint64_t bytes)
 {
     const uint64_t begin = slc_token_cache_head_bytes(text->count);
     part *parts = calloc(text->count, sizeof *parts);
-    unsigned char *piece = malloc(PIECE);
-    bool done = parts && piece;
     header head = {.files = text->count, .tokens = text->tokens, .bytes = bytes, .width = text->files[0].format.width};
     memcpy(head.magic, magic, sizeof magic);
-    for (uint64_t at = 0; done && at < bytes; at += PIECE) {
-        const uint64_t count = bytes - at < PIECE ? bytes - at : PIECE;
-        done = read_at(fd, piece, count, begin + at);
-        if (done) head.crc32c = slc_crc32c(head.crc32c, piece, count);
-    }
+    bool done = parts && find_checksum(fd, begin, bytes, &head.crc32c);
     for (size_t i = 0; done && i < text->count; i++)
         parts[i] = (part){text->files[i].format.tokens, text->files[i].closed};
     if (done) head.head_crc32c = head_checksum(head, parts);
     done = done && !slc_write_at(fd, parts, text->count * sizeof *parts, sizeof head) &&
            !slc_write_at(fd, &head, sizeof head, 0);
-    free(piece);
     free(parts);
     return done;
 }
