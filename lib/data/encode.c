@@ -249,8 +249,7 @@ sluice_status slc_text_encode(slc_text *text, const slc_text_encoding *how)
 {
     if (!slc_text_is_bytes(text)) return slc_error(SLUICE_ERR_ORDER, "a text is encoded once, and only from bytes");
     uint64_t identity[2] = {slc_tokenizer_fingerprint(how->tokenizer), (uint64_t)(int64_t)how->between};
-    encoder e = {.text = text, .how = how};
-    for (size_t i = 0; i < text->count; i++) e.bytes += text->files[i].file.bytes;
+    encoder e = {.text = text, .how = how, .bytes = slc_text_file_bytes(text)};
     text->vocabulary = slc_tokenizer_vocabulary(how->tokenizer);
     e.width = text->vocabulary > NARROW ? 4 : 2;
     slc_token_cache cache;

@@ -25,3 +25,11 @@ struct slc_text {
     bool uint16;                /* files are tokens without a header */
     const slc_records *records; /* of which the text was made; NULL: of the files */
 };
+
+/* The bytes of all files. */
+static inline uint64_t slc_text_file_bytes(const slc_text *text)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < text->count; i++) sum += text->files[i].file.bytes;
+    return sum;
+}

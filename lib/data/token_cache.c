@@ -168,10 +168,8 @@ static bool is_named(int fd, const char *path)
 static sluice_status wait_a_little(const slc_text *text, const slc_text_encoding *how)
 {
     const struct timespec wait = {.tv_nsec = WAIT_MS * 1000000};
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < text->count; i++) bytes += text->files[i].file.bytes;
     nanosleep(&wait, NULL);
-    return how->progress ? how->progress(0, bytes, how->context) : SLUICE_OK;
+    return how->progress ? how->progress(0, slc_text_file_bytes(text), how->context) : SLUICE_OK;
 }
 
 /* Returns the locked draft, or -1 without an error: there is no lock to have. The process that held it may have given
@@ -224,9 +222,8 @@ sluice_status slc_token_cache_look(slc_text *text, const slc_text_encoding *how,
 {
     *out = (slc_token_cache){.cache = how->cache, .fd = -1};
     *found = false;
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < text->count; i++) bytes += text->files[i].file.bytes;
-    if (!how->cache || bytes < how->cache->least_bytes || slc_make_folder(how->cache->folder)) return SLUICE_OK;
+    if (!how->cache || slc_text_file_bytes(text) < how->cache->least_bytes || slc_make_folder(how->cache->folder))
+        return SLUICE_OK;
     sluice_status status = name_tokens(text, how, width, out->key);
     if (status) return status;
     if (asprintf(&out->path, "%s/%s%s", how->cache->folder, out->key, suffix) < 0) out->path = NULL;
