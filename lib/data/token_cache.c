@@ -23,7 +23,8 @@ enum { PIECE = 1 << 18, WAIT_MS = 20, TRIES = 100 };
 static const char magic[8] = "SlcTokn1", suffix[] = ".tokens", draft_suffix[] = ".making";
 static const double LEFT_OVER_S = 86400; /* a file that nobody has made further for a day */
 
-/* They lie in the file as they are: all fields are aligned, little endian. */
+/* The head of the file, a header and then a part for each file of the text. Both lie there as they are: all fields are
+ * aligned, little endian. */
 typedef struct {
     char magic[8];
     uint64_t files, tokens, bytes; /* bytes: of the tokens */
@@ -136,7 +137,7 @@ static void take_parts(slc_text *text, const header *head, const part *parts)
     }
 }
 
-/* One that is damaged is not there: it is made anew. Using it makes it the latest. */
+/* Takes the tokens from the file, if it is there: a damaged one is not, and is made anew. Use makes it the latest. */
 static bool take_tokens(slc_text *text, uint32_t width, const char *path)
 {
     header head;
@@ -206,7 +207,7 @@ static sluice_status look(slc_text *text, const slc_text_encoding *how, uint32_t
         status = lock_draft(text, how, c->draft, &c->fd);
         if (status || c->fd < 0) return status;
         if (is_named(c->fd, c->draft) && !ftruncate(c->fd, 0)) {
-            /* Its maker may have ended between our look and our lock. */
+            /* The file's maker may have ended between our look and our lock. */
             *found = take_tokens(text, width, c->path);
             if (!*found) return SLUICE_OK;
             unlink(c->draft);

@@ -157,8 +157,8 @@ typedef struct {
     const slc_stage_slot *stage_slots;
     const slc_stage_channel *channels; /* [channel_count] NULL: the job is no stage */
     uint32_t channel_count;            /* at most SLC_STAGE_CHANNELS_MAX */
-    /* Of a stage: other slots may run between the last forward of a micro-batch and its first backward, so no window of
-     * gathered values holds both. */
+    /* The job is a stage in which other slots may run between the last forward of a micro-batch and its first backward,
+     * so no window of gathered values holds both. */
     bool turns_back_later;
     const slc_activation_turn *turns; /* [activations]; NULL: an activation has all micro-batches, one after another */
 } slc_job;

@@ -13,8 +13,8 @@ typedef struct {
     const slc_pipeline_schedule *schedule;
     slc_pipeline_shape shape;
     const uint32_t *first_layer; /* [pieces]; NULL: the planner cuts */
-    /* Of all units. fsdp: a unit is gathered once a step where memory allows it, else in each micro-batch and
-     * direction. SLC_STRATEGIES: the planner's choice, unit by unit: where stages have replicas sdp, fsdp in each
+    /* The strategy of all units. fsdp: a unit is gathered once a step where memory allows it, else in each micro-batch
+     * and direction. SLC_STRATEGIES: the planner's choice, unit by unit: where stages have replicas sdp, fsdp in each
      * micro-batch where sdp does not fit, and onebit where it fits and the profile is of a compressed phase; else dp.
      */
     slc_strategy strategy;

@@ -86,8 +86,8 @@ typedef enum {
 typedef struct {
     slc_transfer_kind kind;
     uint32_t from, to; /* stages; the same for an operation */
-    /* Of the task that reads the message; of an operation: its number, and its step; of a gather: its number, and the
-     * micro-batch. */
+    /* A message: the piece and the micro-batch of the task that reads it. An operation: its number, and its step. A
+     * gather: its number, and the micro-batch. */
     uint32_t piece, micro_batch;
     double start_s, end_s; /* on the egress or the thread */
 } slc_transfer;

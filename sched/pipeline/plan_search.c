@@ -178,7 +178,8 @@ static sluice_status try_shift(slc_pipeline_planning *p, uint32_t first, uint32_
     return SLUICE_OK;
 }
 
-/* Any number of cuts beside each other may move together; of many pieces only a few. */
+/* Moves cuts while that makes the step shorter, in a few passes. Any number of cuts beside each other may move
+ * together; of many pieces only a few. */
 static sluice_status move_cuts(slc_pipeline_planning *p)
 {
     const uint32_t longest = p->pieces <= MANY_PIECES ? p->pieces - 1 : 2;

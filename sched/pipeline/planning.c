@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Without idle time at its ends a schedule's step is as long as its slowest stage's. */
+/* Stands for a schedule that does not flush: without idle time at its ends a step is as long as its slowest stage's. */
 static const uint32_t MANY_MICRO_BATCHES = 1u << 20;
 
 /* ---- The request ---- */

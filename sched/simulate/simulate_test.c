@@ -427,7 +427,7 @@ static bool is_left_out(const drawn_plan *d, const slc_item *item, uint32_t run)
     }
 }
 
-/* Of a step that runs so many micro-batches. */
+/* Sums up the items of a step that runs so many micro-batches. */
 static alone sums_of_run(const drawn_plan *d, uint32_t run)
 {
     alone sums = {0};

@@ -17,7 +17,7 @@ enum { MOST_LINES = 20 };
 
 /* ---- Finding ---- */
 
-/* Both halves of an all-reduce send what a reduction or a gather does. */
+/* Bytes that a rank sends in an item. Both halves of an all-reduce send what a reduction or a gather does. */
 static uint64_t bytes_of_item(const slc_job *job, const slc_plan *plan, const slc_item *item)
 {
     const bool message = item->kind == SLC_ITEM_REDUCE_SCATTER || item->kind == SLC_ITEM_ALL_REDUCE ||
