@@ -5,7 +5,7 @@
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/pass.h"
 #include "lib/engine/step/messages.h"
-#include "lib/engine/step/stage_evaluation.h"
+#include "lib/engine/stages/stage_evaluation.h"
 #include "lib/engine/step/stage_rows.h"
 
 #include <string.h>

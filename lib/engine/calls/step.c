@@ -16,9 +16,9 @@
 #include "lib/engine/step/gradients.h"
 #include "lib/engine/step/messages.h"
 #include "lib/engine/step/pass.h"
-#include "lib/engine/step/stage_evaluation.h"
+#include "lib/engine/stages/stage_evaluation.h"
 #include "lib/engine/step/stage_rows.h"
-#include "lib/engine/step/stages_agree.h"
+#include "lib/engine/stages/stages_agree.h"
 #include "lib/engine/step/words.h"
 #include "lib/plan/strategy_table.h"
 

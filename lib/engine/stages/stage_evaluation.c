@@ -1,5 +1,5 @@
 /* tests/engine/pipeline_test.c covers this file. */
-#include "lib/engine/step/stage_evaluation.h"
+#include "lib/engine/stages/stage_evaluation.h"
 
 #include "lib/base/status.h"
 #include "lib/engine/runtime.h"

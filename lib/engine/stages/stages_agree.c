@@ -1,6 +1,6 @@
 /* Words are sums of integers, so it does not matter how they are added up. tests/engine/pipeline_test.c covers
  * this file. */
-#include "lib/engine/step/stages_agree.h"
+#include "lib/engine/stages/stages_agree.h"
 
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/agreement.h"
