@@ -121,7 +121,7 @@ static sluice_status show_indexing(uint64_t done, uint64_t bytes, void *context)
     return SLUICE_OK;
 }
 
-/* Beside a GPU one thread of a rank works. */
+/* Counts the cores that compute leaves idle. A rank that computes on a GPU has one thread that works. */
 static sluice_status count_idle_cores(const training *t, uint64_t *out)
 {
     slc_cores_use cores;

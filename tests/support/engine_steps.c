@@ -260,7 +260,7 @@ static int check_peak(const engine_model *w)
 
 /* ---- A save behind steps ---- */
 
-/* What the checkpoint must hold: each parameter's arrays, one after the other. */
+/* Returns a copy of each parameter's arrays, one after the other, which the checkpoint must hold. */
 static float *copy_arrays(const engine_model *w)
 {
     uint64_t all = 0, at = 0;
