@@ -137,6 +137,13 @@ function(slc_test_reads target file)
     endforeach()
 endfunction()
 
+# A test's own code is compiled by -O1, under sanitizers by -O0: it runs once, and compiling it costs more than running it.
+# Kernels' tests, whose oracles compute, have flags of their own.
+set(SLUICE_TEST_OPTIMISED $<$<CONFIG:Release>:-O1>)
+if(SLUICE_SANITIZE)
+    set(SLUICE_TEST_OPTIMISED -O0)
+endif()
+
 # One test program, PART.FILE; it may look behind the headers, so it links every part (sluice_testing), and what the part's
 # tests share (tests/support).
 function(slc_test part file)
@@ -144,6 +151,7 @@ function(slc_test part file)
     get_filename_component(stem "${file}" NAME_WE)
     set(target "${part}_${stem}")
     add_executable(${target} "${file}")
+    target_compile_options(${target} PRIVATE ${SLUICE_TEST_OPTIMISED})
     if(SLUICE_CUDA STREQUAL "EMULATED")
         target_sources(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests/cuda_emulated/first_line.c")
     endif()
