@@ -44,12 +44,12 @@ if(SLUICE_TESTS)
     add_library(corpus_replay OBJECT "${PROJECT_SOURCE_DIR}/tests/corpus/replay.c")
 endif()
 
-# Under sanitizers mold links test programs in half the time, where it is installed. Nothing else is linked with it: it
-# leaves missing functions to be found at another time than ld does.
+# mold links test programs in half the time, where it is installed. Nothing else is linked with it: it leaves missing
+# functions to be found at another time than ld does.
 find_program(SLUICE_MOLD mold)
 mark_as_advanced(SLUICE_MOLD)
 set(SLUICE_TEST_LINK_OPTIONS)
-if(SLUICE_MOLD AND SLUICE_SANITIZE AND NOT SLUICE_FUZZ)
+if(SLUICE_MOLD AND NOT SLUICE_FUZZ)
     set(SLUICE_TEST_LINK_OPTIONS -fuse-ld=mold)
 endif()
 
