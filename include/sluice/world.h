@@ -92,6 +92,11 @@ SLUICE_API const char *sluice_world_transport(const sluice_world *world);
 SLUICE_API sluice_status sluice_world_barrier(sluice_world *world);
 /* `data` of `root`, `bytes` of it, on every rank. */
 SLUICE_API sluice_status sluice_world_broadcast(sluice_world *world, void *data, size_t bytes, int root);
+/* `data` of `root`, `bytes` of it, on every rank, or `root`'s failure: `status`, which counts on `root` alone, and this
+ * thread's error line there. So what one rank does for all, as writing a file, ends alike on all. Errors: that status,
+ * with `root`'s line and `data` as it was; those above. */
+SLUICE_API sluice_status sluice_world_share(sluice_world *world, sluice_status status, void *data, size_t bytes,
+                                            int root);
 /* `bytes` of each rank's `src`, rank r's at dst + r * bytes on every rank. `src` may lie at its own place in `dst`. */
 SLUICE_API sluice_status sluice_world_all_gather(sluice_world *world, const void *src, size_t bytes, void *dst);
 /* Replaces `count` values by their sums over all ranks, in double, added in rank order: the same bits on every rank. */

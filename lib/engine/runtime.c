@@ -24,6 +24,12 @@ sluice_status slc_runtime_alike(sluice_runtime *rt, sluice_status status)
     return status;
 }
 
+sluice_status slc_runtime_share(sluice_runtime *rt, sluice_status status, void *data, size_t bytes)
+{
+    sluice_status shared = sluice_world_share(rt->world, status, data, bytes, 0);
+    return shared && !sluice_world_check(rt->world) ? slc_runtime_alike(rt, shared) : shared;
+}
+
 sluice_status slc_runtime_healthy(sluice_runtime *rt)
 {
     if (rt->failure.status)

@@ -77,6 +77,7 @@ CALL(world_path, answer(strcmp(sluice_world_path(GIVE(1, p->world)), "none") != 
 CALL(world_transport, answer(strcmp(sluice_world_transport(GIVE(1, p->world)), "none") != 0))
 CALL(world_barrier, sluice_world_barrier(GIVE(1, p->world)))
 CALL(world_broadcast, sluice_world_broadcast(GIVE(1, p->world), GIVE(2, values), 4, 0))
+CALL(world_share, sluice_world_share(GIVE(1, p->world), SLUICE_OK, GIVE(2, values), 4, 0))
 CALL(world_all_gather, sluice_world_all_gather(GIVE(1, p->world), GIVE(2, values), 4, GIVE(3, values)))
 CALL(world_all_reduce, sluice_world_all_reduce(GIVE(1, p->world), GIVE(2, (double[1]){1}), 1))
 CALL(world_same, sluice_world_same(GIVE(1, p->world), GIVE(2, "thing"), 1))
@@ -357,6 +358,7 @@ static const row table[] = {
     {HOOKS, "sluice_world_transport", world_transport, "N", "NNNNNNNNNNNNN"},
     {HOOKS, "sluice_world_barrier", world_barrier, "A", IN_A_HEALTHY_WORLD},
     {HOOKS, "sluice_world_broadcast", world_broadcast, "AA", IN_A_HEALTHY_WORLD},
+    {HOOKS, "sluice_world_share", world_share, "AA", IN_A_HEALTHY_WORLD},
     {HOOKS, "sluice_world_all_gather", world_all_gather, "AAA", IN_A_HEALTHY_WORLD},
     {HOOKS, "sluice_world_all_reduce", world_all_reduce, "AA", IN_A_HEALTHY_WORLD},
     {HOOKS, "sluice_world_same", world_same, "AA", IN_A_HEALTHY_WORLD},

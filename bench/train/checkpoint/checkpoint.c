@@ -466,19 +466,14 @@ static sluice_status check_folder(const slc_training_options *o, sluice_runtime 
     return SLUICE_OK;
 }
 
-/* Rank 0's finding about the folder, and a file that it made in it. */
-typedef struct {
-    int status;
-    char line[1000], file[PATH_MAX];
-} verdict;
-
-static sluice_status make_shared_file(const slc_training_options *o, verdict *said)
+/* Makes a file in the folder. Its name is "" if that fails. */
+static sluice_status make_shared_file(const slc_training_options *o, char name[PATH_MAX])
 {
-    int length = snprintf(said->file, sizeof said->file, "%s/.shared-XXXXXX", o->save);
-    if (length >= (int)sizeof said->file) return slc_error(SLUICE_ERR_ARGUMENT, "--save: its name is too long");
-    int file = mkstemp(said->file);
+    if (snprintf(name, PATH_MAX, "%s/.shared-XXXXXX", o->save) >= PATH_MAX)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--save: its name is too long");
+    int file = mkstemp(name);
     if (file < 0) {
-        said->file[0] = 0;
+        name[0] = 0;
         return slc_error(slc_path_status(errno), "--save: cannot write to %s: %s", o->save, strerror(errno));
     }
     close(file);
@@ -486,9 +481,9 @@ static sluice_status make_shared_file(const slc_training_options *o, verdict *sa
 }
 
 /* Checks that all ranks see rank 0's file, and so the same folder, because each rank writes its own part there. */
-static sluice_status find_shared_file(const slc_training_identity *run, const verdict *said)
+static sluice_status find_shared_file(const slc_training_identity *run, const char *name)
 {
-    bool seen = access(said->file, F_OK) == 0;
+    bool seen = access(name, F_OK) == 0;
     double blind = seen ? 0 : 1;
     sluice_status status = sluice_world_all_reduce(run->world, &blind, 1);
     if (status || blind == 0) return status;
@@ -503,16 +498,12 @@ static sluice_status find_shared_file(const slc_training_identity *run, const ve
 
 sluice_status slc_training_save_check(const slc_training_identity *run, sluice_runtime *rt)
 {
-    verdict said = {0};
-    bool first = sluice_world_rank(run->world) == 0;
-    if (first) {
-        said.status = check_folder(run->options, rt);
-        if (!said.status) said.status = make_shared_file(run->options, &said);
-        if (said.status) snprintf(said.line, sizeof said.line, "%s", sluice_last_error());
-    }
-    sluice_status status = sluice_world_broadcast(run->world, &said, sizeof said, 0);
-    if (!status && said.status) status = slc_error((sluice_status)said.status, "%s", said.line);
-    if (!status) status = find_shared_file(run, &said);
-    if (first && said.file[0]) unlink(said.file);
+    char name[PATH_MAX] = "";
+    const bool first = sluice_world_rank(run->world) == 0;
+    sluice_status status = first ? check_folder(run->options, rt) : SLUICE_OK;
+    if (!status && first) status = make_shared_file(run->options, name);
+    status = sluice_world_share(run->world, status, name, sizeof name, 0);
+    if (!status) status = find_shared_file(run, name);
+    if (first && name[0]) unlink(name);
     return status;
 }

@@ -601,6 +601,24 @@ sluice_status sluice_world_broadcast(sluice_world *world, void *data, size_t byt
         world, (slc_collect){.kind = SLC_COLLECT_BROADCAST, .src = data, .dst = data, .bytes = bytes, .root = root});
 }
 
+sluice_status sluice_world_share(sluice_world *world, sluice_status status, void *data, size_t bytes, int root)
+{
+    struct {
+        sluice_status status;
+        char line[1020];
+    } said = {0};
+    if (!world) return no_world("share");
+    sluice_status mine = check_size("share", data, 1, bytes);
+    if (mine) return mine;
+    if (status < 0 && world->config.rank == root) {
+        said.status = status;
+        snprintf(said.line, sizeof said.line, "%s", sluice_last_error());
+    }
+    mine = sluice_world_broadcast(world, &said, sizeof said, root);
+    if (!mine && said.status) return slc_error(said.status, "%s", said.line);
+    return mine || !bytes ? mine : sluice_world_broadcast(world, data, bytes, root);
+}
+
 sluice_status sluice_world_all_gather(sluice_world *world, const void *src, size_t bytes, void *dst)
 {
     if (!world) return no_world("all_gather");

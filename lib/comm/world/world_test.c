@@ -52,6 +52,28 @@ static void check_small_collectives(sluice_world *world)
     CHECK(!sluice_world_all_reduce(world, &sum, 1));
 }
 
+/* All ranks get what the root has found, or its failure with its line, and other ranks' failures are not asked. */
+static void check_sharing(sluice_world *world)
+{
+    const int rank = sluice_world_rank(world), size = sluice_world_size(world);
+    for (int root = 0; root < size; root++) {
+        const bool leads = rank == root;
+        int data[2] = {leads ? root : -1, leads ? 7 : -1};
+        CHECK(!sluice_world_share(world, leads ? SLUICE_OK : SLUICE_ERR_IO, data, sizeof data, root));
+        CHECK(data[0] == root && data[1] == 7);
+        CHECK(!sluice_world_share(world, SLUICE_OK, NULL, 0, root));
+        sluice_status failed = leads ? slc_error(SLUICE_ERR_PATH, "rank %d found no file", root) : SLUICE_OK;
+        char line[64];
+        snprintf(line, sizeof line, "rank %d found no file", root);
+        data[0] = rank;
+        CHECK(sluice_world_share(world, failed, data, sizeof data, root) == SLUICE_ERR_PATH);
+        CHECK(!strcmp(sluice_last_error(), line) && data[0] == rank);
+        CHECK(!sluice_world_check(world)); /* the world is whole all the same */
+    }
+    CHECK(sluice_world_share(world, SLUICE_OK, NULL, 0, size) == SLUICE_ERR_ARGUMENT);
+    CHECK(sluice_world_share(world, SLUICE_OK, NULL, 1, 0) == SLUICE_ERR_ARGUMENT);
+}
+
 static int body(int rank, void *argument)
 {
     const test_case *test = argument;
@@ -67,6 +89,7 @@ static int body(int rank, void *argument)
     CHECK(sluice_world_local_size(world) == (test->mixed ? 2 : test->direct ? test->size : 1));
     CHECK(sluice_world_local_rank(world) == (test->mixed ? rank % 2 : test->direct ? rank : 0));
     check_small_collectives(world);
+    check_sharing(world);
     sluice_world_destroy(world);
     return 0;
 }

@@ -116,23 +116,11 @@ static slc_stages_request make_request(const sluice_runtime *rt, uint64_t budget
 /* Rank 0 cuts, and all get its cuts, or its error. */
 static sluice_status share_cuts(sluice_runtime *rt, const slc_stages_request *request)
 {
-    struct {
-        int status;
-        char line[1000];
-        slc_stages_cut cut;
-    } *said = calloc(1, sizeof *said);
-    if (!said) return slc_error(SLUICE_ERR_MEMORY, "cuts");
-    if (rt->rank == 0) {
-        said->status = rt->planning.planner.cut(rt->planning.planner.context, &rt->job, request, &said->cut);
-        if (said->status) snprintf(said->line, sizeof said->line, "%s", sluice_last_error());
-    }
-    sluice_status status = sluice_world_broadcast(rt->world, said, sizeof *said, 0);
-    if (!status && said->status)
-        status = slc_runtime_alike(
-            rt, slc_error((sluice_status)said->status, "pipeline %u: %s", request->stages, said->line));
-    rt->stage.cut = said->cut;
-    free(said);
-    return status;
+    const slc_planner *planner = &rt->planning.planner;
+    slc_stages_cut *cut = &rt->stage.cut;
+    sluice_status status = rt->rank ? SLUICE_OK : planner->cut(planner->context, &rt->job, request, cut);
+    if (status) slc_error(status, "pipeline %u: %s", request->stages, sluice_last_error());
+    return slc_runtime_share(rt, status, cut, sizeof *cut);
 }
 
 static uint32_t pieces_of(const slc_stage *stage)

@@ -48,19 +48,6 @@ static sluice_status ask_planner(sluice_runtime *rt, const slc_plan_request *pla
     return status;
 }
 
-/* All ranks get rank 0's groups, or its error. */
-static sluice_status share_groups(sluice_runtime *rt, sluice_status decided, uint32_t *group)
-{
-    struct {
-        sluice_status status;
-        char line[1020];
-    } of_root = {.status = decided};
-    if (decided) snprintf(of_root.line, sizeof of_root.line, "%s", sluice_last_error());
-    sluice_status status = sluice_world_broadcast(rt->world, &of_root, sizeof of_root, 0);
-    if (!status && of_root.status) return slc_runtime_alike(rt, slc_error(of_root.status, "%s", of_root.line));
-    return status ? status : sluice_world_broadcast(rt->world, group, rt->job.unit_count * sizeof *group, 0);
-}
-
 sluice_status slc_engine_fuse_layers(sluice_runtime *rt, const slc_plan_request *plan, uint32_t *last)
 {
     uint32_t *group = calloc((size_t)rt->job.unit_count + 1, sizeof *group);
@@ -68,7 +55,9 @@ sluice_status slc_engine_fuse_layers(sluice_runtime *rt, const slc_plan_request 
     sluice_status status = sluice_world_all_reduce(rt->world, &missing, 1);
     if (!status && missing > 0)
         status = slc_runtime_alike(rt, slc_error(SLUICE_ERR_MEMORY, "no memory to decide which layers to fuse"));
-    if (!status) status = share_groups(rt, rt->rank ? SLUICE_OK : ask_planner(rt, plan, group), group);
+    if (!status)
+        status = slc_runtime_share(rt, rt->rank ? SLUICE_OK : ask_planner(rt, plan, group), group,
+                                   rt->job.unit_count * sizeof *group);
     for (uint32_t u = 0; !status && u < rt->job.unit_count; u++)
         if (group[u] != u) last[rt->job.units[group[u]].uses[0].layer] = rt->job.units[u].uses[0].layer;
     free(group);

@@ -11,9 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Comes before the text of a plan or of an error. */
+/* Comes before the text of a plan. */
 typedef struct {
-    sluice_status status;
     uint64_t length;
     slc_plan_answer answer; /* its pointers mean nothing elsewhere */
     uint32_t which;         /* of the requests */
@@ -60,42 +59,46 @@ static sluice_status plan_fastest(sluice_runtime *rt, const wish *wanted, announ
     return said->answer.plan ? SLUICE_OK : slc_error(SLUICE_ERR_BUDGET, "no plan is as fast as %g s", wanted->below_s);
 }
 
-/* Called on rank 0. Returns the plan as text, or the error's line. NULL: no memory. */
-static char *make_plan(sluice_runtime *rt, const wish *wanted, announcement *said)
+/* Called on rank 0. *text is the plan as text; NULL: there is no memory for it. */
+static sluice_status make_plan(sluice_runtime *rt, const wish *wanted, announcement *said, char **text)
 {
-    char *text = NULL;
     char error[1024]; /* the caller's last one, because a candidate that does not fit is no error */
     snprintf(error, sizeof error, "%s", sluice_last_error());
     slc_comm_work(rt->comm, "planning");
-    said->status =
+    sluice_status status =
         wanted->below_s > 0 ? plan_fastest(rt, wanted, said) : plan_request(rt, wanted->requests, &said->answer);
     slc_comm_work(rt->comm, NULL);
-    if (!said->status) slc_error(SLUICE_OK, "%s", error);
-    if (!said->status && rt->size > 1)
-        said->status = slc_plan_to_json(&rt->job, said->answer.plan, &said->answer.forecast, &text);
-    if (said->status || !text) {
-        free(text);
-        text = strdup(said->status ? sluice_last_error() : "");
-    }
-    said->length = text ? strlen(text) : 0;
-    return text;
+    if (status) return status;
+    slc_error(SLUICE_OK, "%s", error);
+    if (rt->size == 1)
+        *text = strdup("");
+    else
+        status = slc_plan_to_json(&rt->job, said->answer.plan, &said->answer.forecast, text);
+    said->length = *text ? strlen(*text) : 0;
+    return status;
 }
 
-/* Rank 0 plans and sends the plan to the others. *out is this rank's. */
-static sluice_status announce(sluice_runtime *rt, const wish *wanted, announcement *said, slc_plan **out)
+/* Sends rank 0's text to the others, which make their plans of it. */
+static sluice_status send_text(sluice_runtime *rt, uint64_t length, char **text, slc_plan **out)
 {
-    char *text = rt->rank == 0 ? make_plan(rt, wanted, said) : NULL;
-    sluice_status status = sluice_world_broadcast(rt->world, said, sizeof *said, 0);
-    if (!status && rt->rank != 0) text = malloc(said->length + 1);
-    double missing = !status && !text;
-    if (!status) status = sluice_world_all_reduce(rt->world, &missing, 1);
+    if (rt->rank != 0) *text = malloc(length + 1);
+    double missing = !*text;
+    sluice_status status = sluice_world_all_reduce(rt->world, &missing, 1);
     if (!status && missing > 0) status = slc_error(SLUICE_ERR_MEMORY, "no memory to send a plan around");
-    if (!status && said->length) status = sluice_world_broadcast(rt->world, text, said->length, 0);
-    if (!status && rt->rank != 0) text[said->length] = 0;
-    if (!status && said->status)
-        status = slc_error(said->status, "%s", text);
-    else if (!status && rt->rank != 0)
-        status = slc_plan_from_json(&rt->job, text, said->length, out);
+    if (!status && length) status = sluice_world_broadcast(rt->world, *text, length, 0);
+    if (status || rt->rank == 0) return status;
+    (*text)[length] = 0;
+    return slc_plan_from_json(&rt->job, *text, length, out);
+}
+
+/* Rank 0 plans and sends the plan to the others. *out is this rank's. *planned: rank 0 has one, as all ranks know. */
+static sluice_status announce(sluice_runtime *rt, const wish *wanted, announcement *said, bool *planned, slc_plan **out)
+{
+    char *text = NULL;
+    sluice_status status = rt->rank == 0 ? make_plan(rt, wanted, said, &text) : SLUICE_OK;
+    status = sluice_world_share(rt->world, status, said, sizeof *said, 0);
+    *planned = !status;
+    if (!status) status = send_text(rt, said->length, &text, out);
     if (rt->rank == 0) *out = said->answer.plan;
     free(text);
     return status;
@@ -120,14 +123,15 @@ static sluice_status share(sluice_runtime *rt, const wish *wanted, slc_plan_answ
 {
     announcement said = {0};
     slc_plan *made = NULL;
+    bool planned;
     rt->failure.alike = false;
-    sluice_status status = announce(rt, wanted, &said, &made);
+    sluice_status status = announce(rt, wanted, &said, &planned, &made);
     *answer = said.answer;
     *which = said.which;
     answer->forecast.why = NULL;
     answer->plan = made;
     /* All ranks know whether rank 0 has a plan. They find out together whether each could read it. */
-    if (!said.status && !sluice_world_check(rt->world)) {
+    if (planned && !sluice_world_check(rt->world)) {
         sluice_status same = compare_plan(rt, status ? NULL : made);
         if (!status) status = same;
     }
