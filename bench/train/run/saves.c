@@ -1,5 +1,5 @@
 /* tests/checkpoint/full_disk_test.sh covers this file. */
-#include "bench/train/saves.h"
+#include "bench/train/run/saves.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/file/path_error.h"

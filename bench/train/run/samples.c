@@ -1,6 +1,6 @@
 /* Behind the last token the sequence holds zeros, at which a causal model does not look. Rank 0 writes; the others
  * evaluate as often. tests/command/log_test.sh covers this file. */
-#include "bench/train/samples.h"
+#include "bench/train/run/samples.h"
 
 #include "bench/eval/sampling.h"
 #include "bench/eval/token_text.h"

@@ -1,0 +1,39 @@
+/* The micro-batches that a rank takes of the training data, and the targets in those of all ranks: a step's loss is
+ * divided by them, so they are counted before it begins. Micro-batches count from 0 in this run. */
+#pragma once
+
+#include "bench/train/data/data.h"
+#include "bench/train/data/step_batches.h"
+#include "bench/train/run/place.h"
+
+#include <sluice/model.h>
+
+typedef struct {
+    sluice_world *world;
+    const slc_run_place *place;
+    slc_training_data *data;
+    sluice_model *model;
+    slc_step_batches *step_batches; /* of a pipeline, which has all micro-batches of a step under way; NULL: none */
+    uint64_t begun;                 /* sequences of all ranks before this run */
+    uint64_t taken, next;           /* micro-batches that this rank has taken; those of the step that comes */
+    uint64_t own_targets;           /* of this rank in the step that comes next */
+    double targets_each;            /* of a micro-batch of the step that comes, or runs: the mean over all ranks' */
+    double loss_divisor; /* the same; its mean over a group of lengths, so that the targets of all steps weigh alike */
+} slc_run_feed;
+
+/* Returns the sequences of all ranks, of earlier runs too, once this rank has taken so many micro-batches. */
+uint64_t slc_run_feed_sequences(const slc_run_feed *feed, uint64_t micro_batches);
+
+/* Counts this rank's targets of the step that comes next, which has so many micro-batches. */
+void slc_run_feed_count(slc_run_feed *feed, uint64_t micro_batches);
+/* Takes the sum over all ranks of what slc_run_feed_count counted: it travels with the loss of the step before. */
+void slc_run_feed_take_targets(slc_run_feed *feed, double of_all_ranks);
+/* Collective. Counts and adds up the targets of a step that does not follow on another. Errors: those of a reduction.
+ */
+sluice_status slc_run_feed_agree(slc_run_feed *feed, uint64_t micro_batches);
+
+/* Sets what the losses of the step that comes are divided by. Returns the factor that makes its loss the mean over
+ * each target. */
+double slc_run_feed_set_divisor(slc_run_feed *feed);
+/* Runs the next micro-batches, forward and backward, inside a step. Errors: those of taking data and of the model. */
+sluice_status slc_run_feed_step(slc_run_feed *feed, uint64_t micro_batches);

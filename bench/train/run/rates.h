@@ -1,0 +1,37 @@
+/* The rates of a run: how many micro-batches each step has, where the clock of the learning rate stands before it, and
+ * the rate by the schedule, by the size of the step and by the group of a parameter. Steps count from 0. */
+#pragma once
+
+#include "bench/train/checkpoint/checkpoint.h"
+#include "bench/train/options/lr_schedule.h"
+#include "bench/train/run/place.h"
+#include "lib/recipe/batch.h"
+
+#include <sluice/model.h>
+
+typedef struct {
+    const slc_training_options *options;
+    const slc_run_place *place;
+    slc_recipe_batch batches;
+    slc_training_position begun; /* where this run went on */
+    uint64_t sequence_tokens;    /* as the clock counts them */
+    slc_lr_schedule schedule;
+    double *group; /* --layer-decay: factors on the rate, by group; NULL: all are 1 */
+    uint32_t group_count;
+} slc_run_rates;
+
+/* Both pointers are kept. slc_run_rates_fini frees what slc_run_rates_begin has made. */
+void slc_run_rates_init(slc_run_rates *rates, const slc_training_options *options, const slc_run_place *place);
+void slc_run_rates_fini(slc_run_rates *rates);
+
+/* Returns the number of steps that --epochs asks for. `pass`: the share of the training data in a micro-batch of each
+ * rank. */
+uint64_t slc_run_rates_count_steps(const slc_run_rates *rates, double pass);
+
+/* Makes the schedule of a run that goes on at `begun`; rank 0 warns of a warm-up that does not end. Errors: ARGUMENT
+ * (times that do not fit together; a rate that is 0 before the last step), MEMORY. */
+sluice_status slc_run_rates_begin(slc_run_rates *rates, const sluice_model_config *model,
+                                  const slc_training_position *begun, uint64_t tokens_per_step);
+
+/* Returns the learning rate of a step, before the factors of groups. */
+double slc_run_rates_at(const slc_run_rates *rates, uint64_t step);
