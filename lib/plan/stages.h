@@ -43,9 +43,11 @@ sluice_status slc_staged_plan_to_json(const slc_job *whole, const slc_job *const
                                       double step_s, char **out);
 sluice_status slc_staged_plan_from_json(const slc_job *whole, const char *text, size_t length,
                                         slc_stage_jobs_function make, void *context, slc_staged_plan **out);
-/* The stages, replicas and micro-batches of the plan of stages in a file, so that a profile can be set to them. False:
- * the file cannot be read, or its plan has no stages. */
+/* What the plan in a file, of either version, is for, so that a profile can be set to it before the plan is read. */
 typedef struct {
+    bool staged; /* it is a plan of stages, for `stages` times `replicas` ranks */
     uint32_t stages, replicas, micro_batches;
-} slc_staged_shape;
-bool slc_staged_plan_shape(const char *path, slc_staged_shape *out);
+    bool compressed; /* it is for a compressed phase */
+} slc_plan_outline;
+/* Reads the outline alone. All of it is 0 if the file cannot be read: reading the plan then says why. */
+slc_plan_outline slc_plan_outline_read(const char *path);

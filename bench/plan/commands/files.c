@@ -3,11 +3,9 @@
 #include "bench/plan/commands/files.h"
 
 #include "bench/cli/output/result_file.h"
-#include "lib/base/file/json_file.h"
 #include "lib/base/status.h"
 #include "sched/simulate/trace_json.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,9 +36,11 @@ static const slc_option shown_rows[] = {FILE_ROWS, SLC_PIPELINE_OPTION_ROWS(slc_
 
 static sluice_status check(void *options)
 {
-    const slc_plan_files *files = options;
+    slc_plan_files *files = options;
     if (!files->profile_path) return slc_error(SLUICE_ERR_ARGUMENT, "--profile FILE is missing");
-    return files->plan_path ? SLUICE_OK : slc_error(SLUICE_ERR_ARGUMENT, "--plan FILE is missing");
+    if (!files->plan_path) return slc_error(SLUICE_ERR_ARGUMENT, "--plan FILE is missing");
+    files->outline = slc_plan_outline_read(files->plan_path);
+    return SLUICE_OK;
 }
 
 static sluice_status check_shown(void *options)
@@ -58,24 +58,10 @@ static sluice_status check_shown(void *options)
 const slc_command_line slc_plan_files_line = {.rows = file_rows, .check = check};
 const slc_command_line slc_plan_or_pipeline_line = {.rows = shown_rows, .check = check_shown};
 
-/* Was the plan made for a compressed phase? A faulty file is reported later, when it is read. */
-static bool is_compressed(const char *plan_path)
-{
-    char *text = NULL;
-    size_t length = 0;
-    if (slc_json_file_read(plan_path, &text, &length)) return false;
-    json_t *root = json_loadb(text, length, 0, NULL);
-    free(text);
-    const json_t *stage = json_array_get(json_object_get(root, "stages"), 0);
-    bool compressed = json_object_get(json_object_get(stage ? stage : root, "job"), "compressed");
-    json_decref(root);
-    return compressed;
-}
-
 static bool wants_compressed(const slc_plan_files *files)
 {
     if (files->lossy) return !strcmp(files->lossy, "onebit");
-    return files->profile->compressed || is_compressed(files->plan_path);
+    return files->profile->compressed || files->outline.compressed;
 }
 
 sluice_status slc_plan_files_read(slc_plan_files *files)
@@ -111,21 +97,19 @@ sluice_status slc_plan_files_simulate(slc_plan_files *files, const slc_simulatio
 
 bool slc_plan_files_has_stages(const slc_plan_files *files)
 {
-    slc_staged_shape shape;
-    return files->pipeline.stages || (files->plan_path && slc_staged_plan_shape(files->plan_path, &shape));
+    return files->pipeline.stages || files->outline.staged;
 }
 
 /* Reads a plan of stages, which says how many ranks it is for. */
 static sluice_status read_stages(slc_plan_files *files, slc_pipelined *made)
 {
-    slc_staged_shape shape;
-    slc_staged_plan_shape(files->plan_path, &shape);
-    const uint64_t ranks = (uint64_t)shape.stages * shape.replicas;
+    const slc_plan_outline *outline = &files->outline;
+    const uint64_t ranks = (uint64_t)outline->stages * outline->replicas;
     if (files->world && files->world != ranks)
         return slc_error(SLUICE_ERR_ARGUMENT, "--world %u: plan %s is for %llu ranks", files->world, files->plan_path,
                          (unsigned long long)ranks);
     sluice_status status = slc_profile_set_compressed(files->profile, wants_compressed(files));
-    return status ? status : slc_pipelined_read(files->profile, files->plan_path, &shape, made);
+    return status ? status : slc_pipelined_read(files->profile, files->plan_path, outline, made);
 }
 
 sluice_status slc_plan_files_pipeline(slc_plan_files *files, slc_pipelined *made)

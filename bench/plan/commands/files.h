@@ -13,6 +13,7 @@ typedef struct {
     const char *lossy; /* NULL: as in the profile, or as the plan was made */
     uint32_t world;    /* 0: the profile's */
     slc_pipeline_options pipeline;
+    slc_plan_outline outline; /* of the file at plan_path, once the options are checked */
     slc_profile *profile;
     slc_plan *plan;
     slc_forecast forecast; /* these two once it is simulated */

@@ -111,12 +111,12 @@ sluice_status slc_pipelined_make(const slc_pipeline_options *options, slc_profil
     return status ? status : divide_step(out);
 }
 
-sluice_status slc_pipelined_read(slc_profile *profile, const char *path, const slc_staged_shape *shape,
+sluice_status slc_pipelined_read(slc_profile *profile, const char *path, const slc_plan_outline *outline,
                                  slc_pipelined *out)
 {
-    *out = (slc_pipelined){.profile = profile, .ranks = shape->stages * shape->replicas};
-    if (shape->micro_batches) profile->job.micro_batches = shape->micro_batches;
-    sluice_status status = slc_profile_set_world(profile, shape->replicas);
+    *out = (slc_pipelined){.profile = profile, .ranks = outline->stages * outline->replicas};
+    if (outline->micro_batches) profile->job.micro_batches = outline->micro_batches;
+    sluice_status status = slc_profile_set_world(profile, outline->replicas);
     if (!status) status = slc_pipeline_plan_read(profile, path, &out->request, &out->plan);
     return status ? status : divide_step(out);
 }

@@ -41,7 +41,7 @@ sluice_status slc_pipelined_make(const slc_pipeline_options *options, slc_profil
 
 /* Reads a plan of stages, for which the profile's world and micro-batches are set. Errors: those of
  * slc_pipeline_plan_read. */
-sluice_status slc_pipelined_read(slc_profile *profile, const char *path, const slc_staged_shape *shape,
+sluice_status slc_pipelined_read(slc_profile *profile, const char *path, const slc_plan_outline *outline,
                                  slc_pipelined *out);
 
 /* Writes the plan as JSON; '-' is standard output. Errors: those of writing. */

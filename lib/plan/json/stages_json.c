@@ -270,18 +270,28 @@ static uint32_t count_in(const json_t *pipeline, const char *key)
     return value > 0 && value <= INT32_MAX ? (uint32_t)value : 0;
 }
 
-bool slc_staged_plan_shape(const char *path, slc_staged_shape *out)
+static slc_plan_outline outline_of(const json_t *document)
 {
+    const json_t *pipeline = json_object_get(document, "pipeline");
+    const bool staged = json_integer_value(json_object_get(document, "version")) == SLC_PLAN_VERSION_STAGES;
+    const json_t *plan = staged ? json_array_get(json_object_get(document, "stages"), 0) : document;
+    const bool compressed = json_object_get(json_object_get(plan, "job"), "compressed");
+    if (!staged) return (slc_plan_outline){.compressed = compressed};
+    return (slc_plan_outline){true, count_in(pipeline, "stage_count"), count_in(pipeline, "replicas"),
+                              count_in(pipeline, "micro_batches"), compressed};
+}
+
+slc_plan_outline slc_plan_outline_read(const char *path)
+{
+    slc_plan_outline outline = {0};
     char *text;
     size_t length;
     json_t *document;
-    if (slc_json_file_read(path, &text, &length)) return false;
-    const bool staged = !slc_json_parse(text, length, SLC_PLAN_VERSION_STAGES, SLC_PLAN_VERSION_STAGES, &document);
+    if (slc_json_file_read(path, &text, &length)) return outline;
+    if (!slc_json_parse(text, length, SLC_PLAN_VERSION, SLC_PLAN_VERSION_STAGES, &document)) {
+        outline = outline_of(document);
+        json_decref(document);
+    }
     free(text);
-    if (!staged) return false;
-    const json_t *pipeline = json_object_get(document, "pipeline");
-    *out = (slc_staged_shape){count_in(pipeline, "stage_count"), count_in(pipeline, "replicas"),
-                              count_in(pipeline, "micro_batches")};
-    json_decref(document);
-    return true;
+    return outline;
 }
