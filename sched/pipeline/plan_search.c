@@ -77,26 +77,30 @@ static sluice_status stages_fit(const slc_pipeline_planning *p, const slc_cut_jo
     return status;
 }
 
-static void take_cuts(slc_pipeline_planning *p, const slc_cut_job *cut, double step_s)
+static void take_trial(slc_pipeline_planning *p, double step_s)
 {
-    p->now.step_s = step_s;
-    p->now.recompute = cut->recompute;
-    memcpy(p->now.first_layer, cut->first_layer, p->pieces * sizeof *cut->first_layer);
-    memcpy(p->now.strategies, cut->strategies, p->job->unit_count * sizeof *cut->strategies);
-    memcpy(p->now.held, cut->held, p->job->unit_count * sizeof *cut->held);
+    p->trial.step_s = step_s;
+    slc_pipeline_planning_copy(p, &p->trial, &p->now);
 }
 
-/* Takes cuts that fit if they are faster than the best. */
-static sluice_status weigh(slc_pipeline_planning *p, const slc_cut_job *cut)
+/* Asks about the choice that has been taken. */
+static void ask_about_now(slc_pipeline_planning *p)
 {
+    slc_pipeline_planning_copy(p, &p->now, &p->trial);
+}
+
+/* Takes the choice on trial, which fits, if it is faster than the best. */
+static sluice_status weigh(slc_pipeline_planning *p)
+{
+    const slc_cut_job cut = slc_pipeline_planning_cut(p, &p->trial);
     double step_s;
-    sluice_status status = simulate(p, cut, &step_s);
-    if (!status && step_s < p->now.step_s) take_cuts(p, cut, step_s);
+    sluice_status status = simulate(p, &cut, &step_s);
+    if (!status && step_s < p->now.step_s) take_trial(p, step_s);
     return status;
 }
 
 /* Lowers the programme's limits by what the packer needs more than the sums, until cuts fit or there are none. */
-static sluice_status propose(slc_pipeline_planning *p, bool with_messages, bool recompute)
+static sluice_status propose(slc_pipeline_planning *p, bool with_messages)
 {
     const uint32_t chunks = p->request->shape.chunks, stages = p->request->shape.stages;
     const uint64_t budget = p->budget_bytes, reserved = p->job->reserved_bytes;
@@ -107,12 +111,12 @@ static sluice_status propose(slc_pipeline_planning *p, bool with_messages, bool 
         double cost_s;
         bool does;
         const slc_flushed_partition in = slc_pipeline_planning_partition(p, with_messages);
-        sluice_status status = slc_partition_flushed(&in, p->trial, &cost_s);
+        sluice_status status = slc_partition_flushed(&in, p->trial.first_layer, &cost_s);
         if (status || !isfinite(cost_s)) return status;
-        const slc_cut_job cut = slc_pipeline_planning_cut(p, p->trial, recompute);
+        const slc_cut_job cut = slc_pipeline_planning_cut(p, &p->trial);
         status = stages_fit(p, &cut, &does);
         if (status) return status;
-        if (does) return weigh(p, &cut);
+        if (does) return weigh(p);
         for (uint32_t k = 0; k < p->pieces; k++) {
             const uint64_t over = bytes[k % stages] > budget ? (bytes[k % stages] - budget + chunks - 1) / chunks : 0;
             p->limit[k] = p->limit[k] > over ? p->limit[k] - over : 0;
@@ -122,36 +126,36 @@ static sluice_status propose(slc_pipeline_planning *p, bool with_messages, bool 
 }
 
 /* The cuts of least memory. *needs: the budget that they need, of `*stage`; UINT64_MAX: there are no cuts. */
-static sluice_status propose_smallest(slc_pipeline_planning *p, bool recompute, uint64_t *needs, uint32_t *stage)
+static sluice_status propose_smallest(slc_pipeline_planning *p, uint64_t *needs, uint32_t *stage)
 {
     uint64_t sum;
     const slc_flushed_partition in = slc_pipeline_planning_partition(p, false);
-    sluice_status status = slc_partition_least_bytes(&in, p->trial, &sum);
+    sluice_status status = slc_partition_least_bytes(&in, p->trial.first_layer, &sum);
     *needs = UINT64_MAX;
     if (status || sum == UINT64_MAX) return status;
-    const slc_cut_job cut = slc_pipeline_planning_cut(p, p->trial, recompute);
+    const slc_cut_job cut = slc_pipeline_planning_cut(p, &p->trial);
     status = pack_stages(p, &cut, p->plan->bytes, stage, needs);
-    return status || !fits(p, *needs) ? status : weigh(p, &cut);
+    return status || !fits(p, *needs) ? status : weigh(p);
 }
 
 /* Seconds that the busiest stage computes a micro-batch: a step takes at least M of these. */
-static double busiest_s(const slc_pipeline_planning *p, const uint32_t *first_layer)
+static double busiest_s(const slc_pipeline_planning *p, const slc_cut_job *cut)
 {
-    const slc_cut_job cut = slc_pipeline_planning_cut(p, first_layer, p->now.recompute);
     double most_s = 0;
-    for (uint32_t s = 0; s < cut.shape.stages; s++) {
+    for (uint32_t s = 0; s < cut->shape.stages; s++) {
         double sum_s = 0;
-        for (uint32_t k = s; k < p->pieces; k += cut.shape.stages)
-            for (uint32_t l = first_layer[k]; l < slc_piece_end(&cut, k); l++) sum_s += p->layer_s[l];
+        for (uint32_t k = s; k < p->pieces; k += cut->shape.stages)
+            for (uint32_t l = cut->first_layer[k]; l < slc_piece_end(cut, k); l++) sum_s += p->layer_s[l];
         most_s = fmax(most_s, sum_s);
     }
     return most_s;
 }
 
-/* Moves the cuts before the pieces from `first` to `last` by a layer: one piece beside them gives a layer away, another
- * takes one. False: some piece would be empty, or a cut is not allowed. */
-static bool shift_cuts(const slc_pipeline_planning *p, uint32_t first, uint32_t last, int by, uint32_t *cuts)
+/* Puts cuts on trial, those before the pieces from `first` to `last` a layer further: one piece beside them gives a
+ * layer away, another takes one. False: some piece would be empty, or a cut is not allowed. */
+static bool shift_cuts(const slc_pipeline_planning *p, uint32_t first, uint32_t last, int by)
 {
+    uint32_t *const cuts = p->trial.first_layer;
     memcpy(cuts, p->now.first_layer, p->pieces * sizeof *cuts);
     for (uint32_t k = first; k <= last; k++) {
         cuts[k] = (uint32_t)((int64_t)cuts[k] + by);
@@ -163,18 +167,18 @@ static bool shift_cuts(const slc_pipeline_planning *p, uint32_t first, uint32_t 
 /* Takes shifted cuts if the step becomes shorter and all stages fit. */
 static sluice_status try_shift(slc_pipeline_planning *p, uint32_t first, uint32_t last, int by, bool *moved)
 {
-    const slc_cut_job cut = slc_pipeline_planning_cut(p, p->trial, p->now.recompute);
+    const slc_cut_job cut = slc_pipeline_planning_cut(p, &p->trial);
     const double wanted_s = p->now.step_s * (1 - 1e-9);
     double step_s;
     bool does;
-    if (!shift_cuts(p, first, last, by, p->trial)) return SLUICE_OK;
-    if (p->request->shape.micro_batches * busiest_s(p, p->trial) >= wanted_s) return SLUICE_OK;
+    if (!shift_cuts(p, first, last, by)) return SLUICE_OK;
+    if (p->request->shape.micro_batches * busiest_s(p, &cut) >= wanted_s) return SLUICE_OK;
     sluice_status status = simulate(p, &cut, &step_s);
     if (status || step_s >= wanted_s) return status;
     status = stages_fit(p, &cut, &does);
     if (status || !does) return status;
     *moved = true;
-    take_cuts(p, &cut, step_s);
+    take_trial(p, step_s);
     return SLUICE_OK;
 }
 
@@ -214,72 +218,70 @@ static sluice_status over_budget(const slc_pipeline_planning *p, uint64_t needs,
         stage);
 }
 
-static sluice_status take_given(slc_pipeline_planning *p, bool recompute, uint64_t *needs, uint32_t *stage)
+static sluice_status take_given(slc_pipeline_planning *p, uint64_t *needs, uint32_t *stage)
 {
-    const slc_cut_job cut = slc_pipeline_planning_cut(p, p->request->first_layer, recompute);
+    const slc_cut_job cut = slc_pipeline_planning_cut(p, &p->trial);
+    memcpy(p->trial.first_layer, p->request->first_layer, p->pieces * sizeof *p->trial.first_layer);
     sluice_status status = pack_stages(p, &cut, p->plan->bytes, stage, needs);
-    return status || !fits(p, *needs) ? status : weigh(p, &cut);
+    return status || !fits(p, *needs) ? status : weigh(p);
 }
 
 /* Chunks of a stage are far apart in the chain, so the programme's cuts may be a poor place to move on from: even ones
  * are tried too, and the better of both is kept. */
-static sluice_status move_even_cuts(slc_pipeline_planning *p, bool recompute)
+static sluice_status move_even_cuts(slc_pipeline_planning *p)
 {
-    const double before_s = p->now.step_s;
-    uint32_t *const before = p->even + p->pieces;
+    const slc_cut_job cut = slc_pipeline_planning_cut(p, &p->trial);
+    uint32_t *const even = p->trial.first_layer;
     bool does;
-    memcpy(before, p->now.first_layer, p->pieces * sizeof *before);
     for (uint32_t k = 0; k < p->pieces; k++) {
-        p->even[k] = (uint32_t)((uint64_t)k * p->layers / p->pieces);
-        if (k && p->uncut[p->even[k] - 1]) return SLUICE_OK;
+        even[k] = (uint32_t)((uint64_t)k * p->layers / p->pieces);
+        if (k && p->uncut[even[k] - 1]) return SLUICE_OK;
     }
-    const slc_cut_job cut = slc_pipeline_planning_cut(p, p->even, recompute);
     sluice_status status = stages_fit(p, &cut, &does);
     if (status || !does) return status;
+    slc_pipeline_planning_copy(p, &p->now, &p->moved);
     p->now.step_s = INFINITY;
-    status = weigh(p, &cut);
+    status = weigh(p);
     if (!status) status = move_cuts(p);
-    if (status || p->now.step_s < before_s) return status;
-    p->now.step_s = before_s;
-    memcpy(p->now.first_layer, before, p->pieces * sizeof *before);
-    return SLUICE_OK;
+    if (!status && p->now.step_s >= p->moved.step_s) slc_pipeline_planning_copy(p, &p->moved, &p->now);
+    return status;
 }
 
-static sluice_status search_cuts(slc_pipeline_planning *p, bool recompute, uint64_t *needs, uint32_t *stage)
+static sluice_status search_cuts(slc_pipeline_planning *p, uint64_t *needs, uint32_t *stage)
 {
-    sluice_status status = propose(p, false, recompute);
-    if (!status) status = propose(p, true, recompute);
-    if (!status && p->budget_bytes) status = propose_smallest(p, recompute, needs, stage);
+    sluice_status status = propose(p, false);
+    if (!status) status = propose(p, true);
+    if (!status && p->budget_bytes) status = propose_smallest(p, needs, stage);
     if (status || !isfinite(p->now.step_s)) return status;
     status = move_cuts(p);
-    return status || p->request->shape.chunks == 1 ? status : move_even_cuts(p, recompute);
+    return status || p->request->shape.chunks == 1 ? status : move_even_cuts(p);
 }
 
-/* Finds the best cuts with or without recomputation. If none fit, *needs is what the least of them needs. Those that
- * are best without a budget are the best within it, if they fit. */
-static sluice_status find_cuts(slc_pipeline_planning *p, bool recompute, uint64_t *needs, uint32_t *stage)
+/* Finds the best cuts for the strategies on trial. If none fit, *needs is what the least of them needs. Those that are
+ * best without a budget are the best within it, if they fit. */
+static sluice_status find_cuts(slc_pipeline_planning *p, uint64_t *needs, uint32_t *stage)
 {
     bool does = false;
     sluice_status status = SLUICE_OK;
-    slc_pipeline_planning_describe(p, recompute);
-    if (p->request->first_layer) return take_given(p, recompute, needs, stage);
+    slc_pipeline_planning_describe(p);
+    if (p->request->first_layer) return take_given(p, needs, stage);
     if (p->budget_bytes) {
         p->budget_bytes = 0;
-        status = search_cuts(p, recompute, needs, stage);
+        status = search_cuts(p, needs, stage);
         p->budget_bytes = p->request->budget_bytes;
-        const slc_cut_job cut = slc_pipeline_planning_cut(p, p->now.first_layer, recompute);
+        const slc_cut_job cut = slc_pipeline_planning_cut(p, &p->now);
         if (!status && isfinite(p->now.step_s)) status = stages_fit(p, &cut, &does);
         if (!does) p->now.step_s = INFINITY;
     }
-    return status || does ? status : search_cuts(p, recompute, needs, stage);
+    return status || does ? status : search_cuts(p, needs, stage);
 }
 
 /* ---- Strategies ---- */
 
 static void ask_for(slc_pipeline_planning *p, uint32_t unit, const slc_pipeline_planning_level *l)
 {
-    p->asked[unit] = l->strategy;
-    p->held_asked[unit] = l->held;
+    p->trial.strategies[unit] = l->strategy;
+    p->trial.held[unit] = l->held;
 }
 
 static bool lies_in(const slc_cut_job *cut, uint32_t stage, const slc_unit *unit)
@@ -320,8 +322,7 @@ static sluice_status raise_stage(slc_pipeline_planning *p, const slc_cut_job *cu
 {
     const uint32_t unit_count = list_largest(p, cut, stage, units);
     uint32_t low = 0, high = unit_count;
-    memcpy(p->base.strategies, p->asked, p->job->unit_count * sizeof *p->asked);
-    memcpy(p->base.held, p->held_asked, p->job->unit_count * sizeof *p->held_asked);
+    slc_pipeline_planning_copy(p, &p->trial, &p->base);
     while (low < high) {
         const uint32_t middle = (low + high + 1) / 2;
         uint64_t bytes;
@@ -342,12 +343,13 @@ static sluice_status raise_all(slc_pipeline_planning *p, int from)
 {
     uint32_t *units = calloc((size_t)p->job->unit_count + 1, sizeof *units);
     sluice_status status = units ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "%u units", p->job->unit_count);
+    ask_about_now(p);
+    const slc_cut_job cut = slc_pipeline_planning_cut(p, &p->trial);
     for (int up = from + 1; !status && up < p->level_count; up++) {
-        const slc_cut_job cut = slc_pipeline_planning_cut(p, p->now.first_layer, p->now.recompute);
         for (uint32_t s = 0; !status && s < p->request->shape.stages; s++)
             status = raise_stage(p, &cut, s, &p->levels[up], units);
-        if (!status) status = weigh(p, &cut);
-        slc_pipeline_planning_ask_again(p);
+        if (!status) status = weigh(p);
+        ask_about_now(p);
     }
     free(units);
     return status;
@@ -378,18 +380,18 @@ static sluice_status try_raised(slc_pipeline_planning *p, uint32_t piece, int by
                                 bool *moved)
 {
     const uint32_t count = p->request->shape.stages, stages[2] = {(piece - 1) % count, piece % count};
-    const slc_cut_job cut = slc_pipeline_planning_cut(p, p->trial, p->now.recompute);
+    const slc_cut_job cut = slc_pipeline_planning_cut(p, &p->trial);
     const double wanted_s = p->now.step_s * (1 - 1e-9);
     double step_s = INFINITY;
     bool fit = false;
-    if (!shift_cuts(p, piece, piece, by, p->trial)) return SLUICE_OK;
+    if (!shift_cuts(p, piece, piece, by)) return SLUICE_OK;
     sluice_status status = raise_anew(p, &cut, stages, from, units, &fit);
     if (!status && fit) status = simulate(p, &cut, &step_s);
     if (!status && step_s < wanted_s) {
-        take_cuts(p, &cut, step_s);
+        take_trial(p, step_s);
         *moved = true;
     }
-    slc_pipeline_planning_ask_again(p);
+    ask_about_now(p);
     return status;
 }
 
@@ -416,7 +418,7 @@ static sluice_status move_raised(slc_pipeline_planning *p, int from)
  * *any: some stage was held up at all. */
 static sluice_status take_pace(slc_pipeline_planning *p, bool *any)
 {
-    const slc_cut_job cut = slc_pipeline_planning_cut(p, p->now.first_layer, p->now.recompute);
+    const slc_cut_job cut = slc_pipeline_planning_cut(p, &p->now);
     slc_pipeline_forecast f;
     sluice_status status = forecast_cuts(p, &cut, &f);
     *any = false;
@@ -440,8 +442,8 @@ static sluice_status repeat_with_times(slc_pipeline_planning *p, int from)
         status = take_pace(p, &any);
         if (status || !any) break;
         p->plan->rounds++;
-        slc_pipeline_planning_describe(p, p->now.recompute);
-        status = propose(p, true, p->now.recompute);
+        slc_pipeline_planning_describe(p);
+        status = propose(p, true);
         if (!status) status = move_cuts(p);
         if (!status) status = raise_all(p, from);
         if (p->now.step_s >= before_s * (1 - 1e-9)) break;
@@ -459,9 +461,10 @@ static sluice_status search(slc_pipeline_planning *p, bool recompute, uint64_t *
     int from = p->level_count;
     sluice_status status = SLUICE_OK;
     p->now.step_s = INFINITY;
+    p->trial.recompute = recompute;
     while (!status && from-- > 0 && !isfinite(p->now.step_s)) {
         for (uint32_t u = 0; u < p->job->unit_count; u++) ask_for(p, u, &p->levels[from]);
-        status = find_cuts(p, recompute, needs, stage);
+        status = find_cuts(p, needs, stage);
         if (isfinite(p->now.step_s)) break;
     }
     if (status || !isfinite(p->now.step_s)) return status;

@@ -127,16 +127,16 @@ static sluice_status check_request(const slc_pipeline_planning *p)
 
 /* ---- The chain ---- */
 
-slc_cut_job slc_pipeline_planning_cut(const slc_pipeline_planning *p, const uint32_t *first_layer, bool recompute)
+slc_cut_job slc_pipeline_planning_cut(const slc_pipeline_planning *p, const slc_pipeline_planning_choice *choice)
 {
     const slc_pipeline_request *r = p->request;
     return (slc_cut_job){.profile = r->profile,
                          .schedule = r->schedule,
                          .shape = r->shape,
-                         .first_layer = first_layer,
-                         .strategies = p->asked,
-                         .held = p->held_asked,
-                         .recompute = recompute};
+                         .first_layer = choice->first_layer,
+                         .strategies = choice->strategies,
+                         .held = choice->held,
+                         .recompute = choice->recompute};
 }
 
 /* Adds the bytes of a unit. Gathered values come and go, unless they are held over a step. */
@@ -154,13 +154,13 @@ static void add_unit_bytes(slc_pipeline_planning *p, const slc_cut_job *cut, uin
 
 /* Sums by layer, which the programme cuts by. The values of older versions count as what a micro-batch keeps, or as
  * fixed if their number is. */
-void slc_pipeline_planning_describe(slc_pipeline_planning *p, bool recompute)
+void slc_pipeline_planning_describe(slc_pipeline_planning *p)
 {
     const slc_pipeline_request *r = p->request;
     const slc_job *job = p->job;
-    const slc_cut_job cut = slc_pipeline_planning_cut(p, p->now.first_layer, recompute);
+    const slc_cut_job cut = slc_pipeline_planning_cut(p, &p->trial);
     for (uint32_t l = 0; l < p->layers; l++) {
-        p->layer_s[l] = slc_layer_forward_s(r->profile, l) + slc_layer_backward_s(r->profile, recompute, l);
+        p->layer_s[l] = slc_layer_forward_s(r->profile, l) + slc_layer_backward_s(r->profile, cut.recompute, l);
         p->tail_s[l] = slc_layer_tail_s(&cut, l);
         p->fixed[l] = p->values[l] = p->kept[l] = 0;
         if (l + 1 < p->layers)
@@ -171,7 +171,7 @@ void slc_pipeline_planning_describe(slc_pipeline_planning *p, bool recompute)
     for (uint32_t a = 0; a < job->activation_count; a++) {
         const slc_activation_life *life = &job->activations[a];
         const uint32_t layer = slc_slot_layer(job, life->first_slot);
-        const bool again = recompute && life->recomputable && job->can_recompute && job->can_recompute[layer];
+        const bool again = cut.recompute && life->recomputable && job->can_recompute && job->can_recompute[layer];
         if (slc_slot_is_forward(job, life->first_slot) && !slc_slot_is_forward(job, life->last_slot) && !again)
             p->kept[layer] += life->bytes;
     }
@@ -255,12 +255,6 @@ void slc_pipeline_planning_copy(const slc_pipeline_planning *p, const slc_pipeli
     memcpy(to->held, from->held, p->job->unit_count * sizeof *to->held);
 }
 
-void slc_pipeline_planning_ask_again(slc_pipeline_planning *p)
-{
-    memcpy(p->asked, p->now.strategies, p->job->unit_count * sizeof *p->asked);
-    memcpy(p->held_asked, p->now.held, p->job->unit_count * sizeof *p->held_asked);
-}
-
 /* ---- The whole ---- */
 
 static bool choice_init(slc_pipeline_planning_choice *c, size_t pieces, size_t units)
@@ -287,17 +281,17 @@ static sluice_status arrays_init(slc_pipeline_planning *p)
     p->uncut = calloc(layers, sizeof *p->uncut);
     p->layer_s = calloc(5 * layers + pieces, sizeof *p->layer_s);
     p->fixed = calloc(3 * layers + pieces, sizeof *p->fixed);
-    p->held = calloc(4 * pieces, sizeof *p->held);
-    p->asked = calloc(units, sizeof *p->asked);
-    p->held_asked = calloc(units, sizeof *p->held_asked);
+    p->held = calloc(pieces, sizeof *p->held);
     plan->first_layer = calloc(pieces, sizeof *plan->first_layer);
     plan->bytes = calloc((size_t)r->shape.stages + 1, sizeof *plan->bytes);
     plan->older_bytes = calloc((size_t)r->shape.stages + 1, sizeof *plan->older_bytes);
-    bool all = choice_init(&p->now, pieces, units);
+    bool all = choice_init(&p->trial, pieces, units);
+    all &= choice_init(&p->now, pieces, units);
     all &= choice_init(&p->best, pieces, units);
     all &= choice_init(&p->base, pieces, units);
-    if (!all || !p->uncut || !p->layer_s || !p->fixed || !p->held || !p->asked || !p->held_asked ||
-        !plan->first_layer || !plan->bytes || !plan->older_bytes)
+    all &= choice_init(&p->moved, pieces, units);
+    if (!all || !p->uncut || !p->layer_s || !p->fixed || !p->held || !plan->first_layer || !plan->bytes ||
+        !plan->older_bytes)
         return slc_error(SLUICE_ERR_MEMORY, "pipeline of %u layers", p->layers);
     p->tail_s = p->layer_s + layers;
     p->cut_s = p->tail_s + layers;
@@ -307,8 +301,6 @@ static sluice_status arrays_init(slc_pipeline_planning *p)
     p->values = p->fixed + layers;
     p->kept = p->values + layers;
     p->limit = p->kept + layers;
-    p->trial = p->held + pieces;
-    p->even = p->trial + pieces;
     for (uint32_t l = 0; l < p->layers; l++) p->pace[l] = 1;
     list_levels(p);
     sluice_status status = slc_pipeline_program_init(r->schedule, &r->shape, 1, &p->step);
@@ -320,11 +312,11 @@ static sluice_status arrays_init(slc_pipeline_planning *p)
 void slc_pipeline_planning_fini(slc_pipeline_planning *p)
 {
     slc_pipeline_program_fini(&p->step);
+    choice_fini(&p->moved);
     choice_fini(&p->base);
     choice_fini(&p->best);
     choice_fini(&p->now);
-    free(p->held_asked);
-    free(p->asked);
+    choice_fini(&p->trial);
     free(p->held);
     free(p->fixed);
     free(p->layer_s);

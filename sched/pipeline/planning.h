@@ -25,10 +25,10 @@ typedef struct {
     slc_pipeline_plan *plan;
     slc_pipeline_planning_level levels[SLC_LEVELS_MAX];
     int level_count;
+    slc_pipeline_planning_choice trial;     /* what is asked about */
     slc_pipeline_planning_choice now, best; /* of the configuration that is searched, and of all that have been */
-    slc_pipeline_planning_choice base;      /* strategies of a stage before some of its units get faster ones */
-    slc_strategy *asked;                    /* [units] under trial, with... */
-    bool *held_asked;
+    slc_pipeline_planning_choice base;      /* before some units of a stage get faster strategies */
+    slc_pipeline_planning_choice moved;     /* of the programme's cuts, while even ones are moved too */
     const slc_job *job;
     uint32_t pieces, layers;
     slc_pipeline_program step; /* one step: what stages hold follows from it */
@@ -40,7 +40,6 @@ typedef struct {
     uint64_t budget_bytes;  /* the request's; 0 while it is looked at what would be best without */
     uint64_t *limit;        /* [pieces] for the programme */
     uint32_t *held;         /* [pieces] */
-    uint32_t *trial, *even; /* [pieces], [2 pieces] cuts under trial */
 } slc_pipeline_planning;
 
 /* Begins to plan; slc_pipeline_planning_fini ends it, after an error too. Errors: those of slc_pipeline_plan_make but
@@ -49,17 +48,15 @@ sluice_status slc_pipeline_planning_init(slc_pipeline_planning *p, const slc_pip
                                          slc_pipeline_plan *out);
 void slc_pipeline_planning_fini(slc_pipeline_planning *p);
 
-/* Makes a job of these cuts and the strategies that are asked for now. Borrowed. */
-slc_cut_job slc_pipeline_planning_cut(const slc_pipeline_planning *p, const uint32_t *first_layer, bool recompute);
-/* Sums the chain up by layer, which the programme cuts by, with the strategies that are asked for now. */
-void slc_pipeline_planning_describe(slc_pipeline_planning *p, bool recompute);
+/* Makes a job of the choice, which it borrows. */
+slc_cut_job slc_pipeline_planning_cut(const slc_pipeline_planning *p, const slc_pipeline_planning_choice *choice);
+/* Sums the chain up by layer, which the programme cuts by, with the strategies on trial. */
+void slc_pipeline_planning_describe(slc_pipeline_planning *p);
 /* Makes the question to the programme; borrowed until the next one. */
 slc_flushed_partition slc_pipeline_planning_partition(slc_pipeline_planning *p, bool with_messages);
 
 void slc_pipeline_planning_copy(const slc_pipeline_planning *p, const slc_pipeline_planning_choice *from,
                                 slc_pipeline_planning_choice *to);
-/* Asks for the strategies of `now`. */
-void slc_pipeline_planning_ask_again(slc_pipeline_planning *p);
 
-/* Makes the stages of `now`, simulates them and fills the plan. Errors: MEMORY; FORMAT (a defect of ours). */
+/* Makes the stages of `best`, simulates them and fills the plan. Errors: MEMORY; FORMAT (a defect of ours). */
 sluice_status slc_pipeline_planning_finish(slc_pipeline_planning *p);

@@ -55,14 +55,14 @@ static sluice_status note_choices(slc_pipeline_planning *p)
     sluice_status status = slc_staged_plan_create(p->request->schedule->name, p->request->shape.stages,
                                                   p->request->shape.chunks, p->job->unit_count, &plan->staged);
     if (status) return status;
-    const slc_cut_job cut = slc_pipeline_planning_cut(p, p->now.first_layer, p->now.recompute);
-    memcpy(plan->staged->first_layer, p->now.first_layer, p->pieces * sizeof *plan->first_layer);
+    const slc_cut_job cut = slc_pipeline_planning_cut(p, &p->trial);
+    memcpy(plan->staged->first_layer, cut.first_layer, p->pieces * sizeof *plan->first_layer);
     for (uint32_t u = 0; u < p->job->unit_count; u++) {
         const bool looks_up = slc_looks_up(&p->job->units[u]);
         plan->staged->strategies[u] = looks_up ? SLC_FSDP : slc_cut_strategy(&cut, u);
         plan->staged->held[u] = !looks_up && slc_cut_holds(&cut, u);
     }
-    plan->staged->recompute = p->now.recompute;
+    plan->staged->recompute = cut.recompute;
     return SLUICE_OK;
 }
 
@@ -137,16 +137,15 @@ static sluice_status tell_times(slc_pipeline_planning *p, const slc_cut_job *cut
     memcpy(plan->first_layer, cut->first_layer, p->pieces * sizeof *plan->first_layer);
     sluice_status status = slc_pipeline_costs_init(cut, &plan->costs);
     if (!status) status = slc_pipeline_simulate(&plan->program, &plan->costs.times, NULL, &plan->forecast);
-    slc_pipeline_planning_describe(p, plan->recompute);
+    slc_pipeline_planning_describe(p);
     if (!status) status = find_bound(p, &plan->bound_s);
     return status || p->request->schedule->flushes ? status : find_unequal(p);
 }
 
 sluice_status slc_pipeline_planning_finish(slc_pipeline_planning *p)
 {
-    slc_pipeline_planning_copy(p, &p->best, &p->now);
-    slc_pipeline_planning_ask_again(p);
-    const slc_cut_job cut = slc_pipeline_planning_cut(p, p->now.first_layer, p->now.recompute);
+    slc_pipeline_planning_copy(p, &p->best, &p->trial);
+    const slc_cut_job cut = slc_pipeline_planning_cut(p, &p->trial);
     sluice_status status = make_stages(p, &cut);
     return status ? status : tell_times(p, &cut);
 }
@@ -200,11 +199,12 @@ static sluice_status make_jobs(void *context, const slc_staged_plan *choices, co
     sluice_status status = slc_pipeline_planning_init(&r->p, request, r->p.plan);
     if (status) return status;
     slc_pipeline_planning *p = &r->p;
-    memcpy(p->now.first_layer, choices->first_layer, p->pieces * sizeof *p->now.first_layer);
-    memcpy(p->asked, choices->strategies, choices->unit_count * sizeof *p->asked);
-    memcpy(p->held_asked, choices->held, choices->unit_count * sizeof *p->held_asked);
-    p->now.recompute = choices->recompute;
-    const slc_cut_job cut = slc_pipeline_planning_cut(p, p->now.first_layer, choices->recompute);
+    const slc_pipeline_planning_choice chosen = {.first_layer = choices->first_layer,
+                                                 .strategies = choices->strategies,
+                                                 .held = choices->held,
+                                                 .recompute = choices->recompute};
+    slc_pipeline_planning_copy(p, &chosen, &p->trial);
+    const slc_cut_job cut = slc_pipeline_planning_cut(p, &p->trial);
     p->plan->stages = calloc(choices->stages, sizeof *p->plan->stages);
     if (!p->plan->stages) return slc_error(SLUICE_ERR_MEMORY, "jobs of %u stages", choices->stages);
     for (uint32_t s = 0; s < choices->stages && !status; s++) {
@@ -225,7 +225,7 @@ sluice_status slc_pipeline_plan_from_text(const slc_profile *profile, const char
     sluice_status status = slc_staged_plan_from_json(&profile->job, text, length, make_jobs, &r, &staged);
     if (!status) {
         out->staged = staged;
-        const slc_cut_job cut = slc_pipeline_planning_cut(&r.p, r.p.now.first_layer, staged->recompute);
+        const slc_cut_job cut = slc_pipeline_planning_cut(&r.p, &r.p.trial);
         status = tell_times(&r.p, &cut);
         request->first_layer = out->first_layer;
     }
