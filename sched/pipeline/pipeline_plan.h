@@ -27,7 +27,8 @@ typedef struct {
     uint64_t *bytes;       /* [stages] of a rank, as packed, with what the binary reserves */
     uint64_t *older_bytes; /* [stages] of them: values before the latest */
     bool recompute;
-    slc_stage_job *stages;        /* [stages] their jobs, and */
+    slc_stage_job *stages;        /* [stages] their jobs, which are in */
+    const slc_job **jobs;         /* [stages] too, and */
     slc_staged_plan *staged;      /* all choices and the plan of each stage: what an engine runs and a file holds */
     slc_pipeline_program program; /* as many steps as it takes to be in the steady state */
     slc_pipeline_costs costs;

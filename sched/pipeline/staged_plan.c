@@ -66,22 +66,33 @@ static sluice_status note_choices(slc_pipeline_planning *p)
     return SLUICE_OK;
 }
 
-/* Makes the plans of all stages and holds them against each other. */
-static sluice_status make_stages(slc_pipeline_planning *p, const slc_cut_job *cut)
+/* Makes the jobs of all stages. */
+static sluice_status make_jobs(slc_pipeline_planning *p)
 {
-    const uint32_t stages = cut->shape.stages;
+    const slc_cut_job cut = slc_pipeline_planning_cut(p, &p->trial);
+    const uint32_t stages = cut.shape.stages;
     slc_pipeline_plan *plan = p->plan;
-    const slc_job **jobs = calloc(stages, sizeof *jobs);
     plan->stages = calloc(stages, sizeof *plan->stages);
-    sluice_status status = jobs && plan->stages ? note_choices(p) : slc_error(SLUICE_ERR_MEMORY, "%u stages", stages);
+    plan->jobs = calloc(stages, sizeof *plan->jobs);
+    if (!plan->stages || !plan->jobs) return slc_error(SLUICE_ERR_MEMORY, "jobs of %u stages", stages);
+    sluice_status status = SLUICE_OK;
     for (uint32_t s = 0; s < stages && !status; s++) {
-        status = slc_stage_job_init(cut, &p->step, s, &plan->stages[s]);
-        jobs[s] = &plan->stages[s].job;
-        if (!status) status = slc_stage_plan(&plan->stages[s], &plan->staged->plans[s]);
+        status = slc_stage_job_init(&cut, &p->step, s, &plan->stages[s]);
+        plan->jobs[s] = &plan->stages[s].job;
     }
-    if (!status) status = slc_stages_validate(jobs, (const slc_plan *const *)plan->staged->plans, stages);
-    free(jobs);
     return status;
+}
+
+/* Makes the plans of all stages and holds them against each other. */
+static sluice_status make_plans(slc_pipeline_planning *p)
+{
+    slc_pipeline_plan *plan = p->plan;
+    sluice_status status = note_choices(p);
+    if (!status) status = make_jobs(p);
+    for (uint32_t s = 0; !status && s < plan->staged->stages; s++)
+        status = slc_stage_plan(&plan->stages[s], &plan->staged->plans[s]);
+    return status ? status
+                  : slc_stages_validate(plan->jobs, (const slc_plan *const *)plan->staged->plans, plan->staged->stages);
 }
 
 /* Finds what stages of unequal replicas would gain, if the schedule does not flush, by PipeDream's programme. */
@@ -129,13 +140,14 @@ static void count_bytes(slc_pipeline_plan *plan)
 }
 
 /* Simulates the plan whose stages are there, and finds what it is held against. */
-static sluice_status tell_times(slc_pipeline_planning *p, const slc_cut_job *cut)
+static sluice_status tell_times(slc_pipeline_planning *p)
 {
+    const slc_cut_job cut = slc_pipeline_planning_cut(p, &p->trial);
     slc_pipeline_plan *plan = p->plan;
     count_bytes(plan);
-    plan->recompute = cut->recompute;
-    memcpy(plan->first_layer, cut->first_layer, p->pieces * sizeof *plan->first_layer);
-    sluice_status status = slc_pipeline_costs_init(cut, &plan->costs);
+    plan->recompute = cut.recompute;
+    memcpy(plan->first_layer, cut.first_layer, p->pieces * sizeof *plan->first_layer);
+    sluice_status status = slc_pipeline_costs_init(&cut, &plan->costs);
     if (!status) status = slc_pipeline_simulate(&plan->program, &plan->costs.times, NULL, &plan->forecast);
     slc_pipeline_planning_describe(p);
     if (!status) status = find_bound(p, &plan->bound_s);
@@ -145,22 +157,15 @@ static sluice_status tell_times(slc_pipeline_planning *p, const slc_cut_job *cut
 sluice_status slc_pipeline_planning_finish(slc_pipeline_planning *p)
 {
     slc_pipeline_planning_copy(p, &p->best, &p->trial);
-    const slc_cut_job cut = slc_pipeline_planning_cut(p, &p->trial);
-    sluice_status status = make_stages(p, &cut);
-    return status ? status : tell_times(p, &cut);
+    sluice_status status = make_plans(p);
+    return status ? status : tell_times(p);
 }
 
 /* ---- Files ---- */
 
 sluice_status slc_pipeline_plan_text(const slc_pipeline_request *request, const slc_pipeline_plan *plan, char **out)
 {
-    const slc_job **jobs = calloc(request->shape.stages, sizeof *jobs);
-    if (!jobs) return slc_error(SLUICE_ERR_MEMORY, "jobs of %u stages", request->shape.stages);
-    for (uint32_t s = 0; s < request->shape.stages; s++) jobs[s] = &plan->stages[s].job;
-    sluice_status status =
-        slc_staged_plan_to_json(&request->profile->job, jobs, plan->staged, plan->forecast.step_s, out);
-    free(jobs);
-    return status;
+    return slc_staged_plan_to_json(&request->profile->job, plan->jobs, plan->staged, plan->forecast.step_s, out);
 }
 
 sluice_status slc_pipeline_plan_write(const slc_pipeline_request *request, const slc_pipeline_plan *plan,
@@ -181,7 +186,7 @@ typedef struct {
 } reading;
 
 /* Makes the stages' jobs from the choices in a file. */
-static sluice_status make_jobs(void *context, const slc_staged_plan *choices, const slc_job **jobs)
+static sluice_status jobs_of_choices(void *context, const slc_staged_plan *choices, const slc_job **jobs)
 {
     reading *r = context;
     slc_pipeline_request *request = r->request;
@@ -204,13 +209,8 @@ static sluice_status make_jobs(void *context, const slc_staged_plan *choices, co
                                                  .held = choices->held,
                                                  .recompute = choices->recompute};
     slc_pipeline_planning_copy(p, &chosen, &p->trial);
-    const slc_cut_job cut = slc_pipeline_planning_cut(p, &p->trial);
-    p->plan->stages = calloc(choices->stages, sizeof *p->plan->stages);
-    if (!p->plan->stages) return slc_error(SLUICE_ERR_MEMORY, "jobs of %u stages", choices->stages);
-    for (uint32_t s = 0; s < choices->stages && !status; s++) {
-        status = slc_stage_job_init(&cut, &p->step, s, &p->plan->stages[s]);
-        jobs[s] = &p->plan->stages[s].job;
-    }
+    status = make_jobs(p);
+    if (!status) memcpy(jobs, p->plan->jobs, choices->stages * sizeof *jobs);
     return status;
 }
 
@@ -222,11 +222,10 @@ sluice_status slc_pipeline_plan_from_text(const slc_profile *profile, const char
     r.p.plan = out;
     *out = (slc_pipeline_plan){0};
     *request = (slc_pipeline_request){.profile = profile, .strategy = SLC_STRATEGIES};
-    sluice_status status = slc_staged_plan_from_json(&profile->job, text, length, make_jobs, &r, &staged);
+    sluice_status status = slc_staged_plan_from_json(&profile->job, text, length, jobs_of_choices, &r, &staged);
     if (!status) {
         out->staged = staged;
-        const slc_cut_job cut = slc_pipeline_planning_cut(&r.p, &r.p.trial);
-        status = tell_times(&r.p, &cut);
+        status = tell_times(&r.p);
         request->first_layer = out->first_layer;
     }
     if (r.begun) slc_pipeline_planning_fini(&r.p);
@@ -250,6 +249,7 @@ void slc_pipeline_plan_fini(slc_pipeline_plan *plan)
 {
     for (uint32_t s = 0; plan->stages && s < plan->program.shape.stages; s++) slc_stage_job_fini(&plan->stages[s]);
     free(plan->stages);
+    free(plan->jobs);
     slc_staged_plan_destroy(plan->staged);
     free(plan->unequal);
     slc_pipeline_forecast_fini(&plan->forecast);
