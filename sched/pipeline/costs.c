@@ -110,7 +110,7 @@ slc_unit slc_unit_of_stage(const slc_unit *unit)
 slc_strategy slc_cut_strategy(const slc_cut_job *cut, uint32_t unit)
 {
     const slc_unit *whole = &cut->profile->job.units[unit], own = slc_unit_of_stage(whole);
-    const slc_strategy asked = cut->strategies ? cut->strategies[unit] : cut->strategy;
+    const slc_strategy asked = cut->strategies[unit];
     const bool table = whole->role == SLC_UNIT_SPLIT && (slc_gathers_windows(asked) || slc_exchanges(asked));
     return table ? SLC_SDP : slc_unit_strategy(&cut->profile->job, &own, asked);
 }

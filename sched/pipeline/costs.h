@@ -11,8 +11,7 @@ typedef struct {
     const slc_pipeline_schedule *schedule;
     slc_pipeline_shape shape;
     const uint32_t *first_layer;    /* [pieces], ascending, from 0 */
-    slc_strategy strategy;          /* of all units, as far as their roles allow; or */
-    const slc_strategy *strategies; /* [units of the profile] of each; NULL: `strategy` */
+    const slc_strategy *strategies; /* [units of the profile], as far as their roles allow */
     const bool *held; /* [units] under fsdp: gathered once a step. NULL: in each micro-batch and direction */
     bool recompute;   /* all layers that can */
 } slc_cut_job;

@@ -167,11 +167,14 @@ static void pieces_add_up_to_the_model(void **state)
     (void)state;
     slc_profile *profile = gpt2(SLUICE_TIED_SPLIT, 2, 8);
     const uint32_t first_layer[4] = {0, 3, 4, 11};
+    slc_strategy strategies[64];
     const slc_cut_job cut = {.profile = profile,
                              .schedule = slc_pipeline_schedule_find("1f1b"),
                              .shape = {4, 1, 8},
                              .first_layer = first_layer,
-                             .strategy = SLC_SDP};
+                             .strategies = strategies};
+    assert_true(profile->job.unit_count <= 64);
+    for (uint32_t u = 0; u < profile->job.unit_count; u++) strategies[u] = SLC_SDP;
     slc_pipeline_costs costs;
     double pieces_s = 0, layers_s = 0;
     assert_int_equal(slc_pipeline_costs_init(&cut, &costs), SLUICE_OK);

@@ -88,6 +88,7 @@ sluice_status slc_pipeline_cut(const slc_job *job, const slc_stages_request *req
 typedef struct {
     slc_stage_job *jobs;
     slc_plan **plans;
+    slc_strategy *strategies; /* [units of the whole job] */
     uint32_t count;
 } stages;
 
@@ -99,6 +100,7 @@ static void free_stages(stages *all)
     }
     free(all->jobs);
     free(all->plans);
+    free(all->strategies);
 }
 
 static sluice_status make_stages(const slc_cut_job *cut, stages *all)
@@ -157,12 +159,14 @@ sluice_status slc_pipeline_stage(const slc_job *job, const slc_stages_request *r
                       .schedule = slc_pipeline_schedule_find(request->schedule),
                       .shape = {request->stages, cut->chunks, job->micro_batches},
                       .first_layer = cut->first_layer,
-                      .strategy = cut->strategy,
                       .recompute = cut->recompute};
-    stages all = {.count = request->stages};
+    stages all = {.count = request->stages, .strategies = calloc((size_t)job->unit_count + 1, sizeof *all.strategies)};
     slc_stage_job *own = calloc(1, sizeof *own);
     *out = (slc_stage_answer){.owner = own};
-    sluice_status status = own ? slc_times_estimate(job, &profile.times) : slc_error(SLUICE_ERR_MEMORY, "a stage");
+    sluice_status status = own && all.strategies ? slc_times_estimate(job, &profile.times)
+                                                 : slc_error(SLUICE_ERR_MEMORY, "a stage");
+    for (uint32_t u = 0; !status && u < job->unit_count; u++) all.strategies[u] = cut->strategy;
+    of.strategies = all.strategies;
     if (!status) status = make_stages(&of, &all);
     if (!status) status = check_stages(&all, &out->fingerprint);
     if (!status) status = map_names(job, &all.jobs[stage], out);

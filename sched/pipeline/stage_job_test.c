@@ -21,6 +21,8 @@
 
 enum { MOST_PIECES = 16, MOST_STAGES = 4 };
 
+static const slc_strategy all_dp[64]; /* SLC_DP is 0 */
+
 /* Packs a stage and tells its bytes, and how many of them it has for good. */
 static uint64_t bytes_and_resident(const slc_cut_job *cut, uint32_t stage, uint64_t *resident)
 {
@@ -98,7 +100,8 @@ static uint64_t activations_by_hand(const char *schedule, uint32_t micro_batches
     const slc_cut_job cut = {.profile = profile,
                              .schedule = slc_pipeline_schedule_find(schedule),
                              .shape = {2, 1, micro_batches},
-                             .first_layer = first_layer};
+                             .first_layer = first_layer,
+                             .strategies = all_dp};
     uint64_t resident;
     assert_int_equal(slc_cut_forward_bytes(&profile->job, 0), 6400);
     assert_int_equal(slc_cut_backward_bytes(&profile->job, 0), 64000);
@@ -160,7 +163,7 @@ static void one_stage_needs_what_the_job_needs(void **state)
                                  .schedule = slc_pipeline_schedule_find("1f1b"),
                                  .shape = {1, 1, 1},
                                  .first_layer = first_layer,
-                                 .strategy = asked,
+                                 .strategies = strategies,
                                  .recompute = round % 4 == 1};
         assert_int_equal(live_bytes_of(&cut, 0), plan->lower_bound);
         slc_plan_destroy(plan);
@@ -366,7 +369,8 @@ static void stages_of_different_schedules_are_refused(void **state)
         const slc_cut_job cut = {.profile = profile,
                                  .schedule = slc_pipeline_schedule_find(s ? "gpipe" : "1f1b"),
                                  .shape = {2, 1, 4},
-                                 .first_layer = first_layer};
+                                 .first_layer = first_layer,
+                                 .strategies = all_dp};
         assert_int_equal(slc_pipeline_program_init(cut.schedule, &cut.shape, 1, &programs[s]), SLUICE_OK);
         make_stage(&all, &cut, &programs[s], s);
     }
@@ -401,8 +405,7 @@ static void stages_of_drawn_jobs_have_everything_once(void **state)
                                  .schedule = schedule,
                                  .shape = shape,
                                  .first_layer = first_layer,
-                                 .strategy = (slc_strategy)draw(&seed, 3),
-                                 .strategies = draw(&seed, 4) ? strategies : NULL,
+                                 .strategies = strategies,
                                  .held = held,
                                  .recompute = !schedule->splits && draw(&seed, 2)};
         expect_stages(&cut);
@@ -428,7 +431,8 @@ static void readers_decide_how_long_a_stage_keeps_what_it_receives(void **state)
         const slc_cut_job cut = {.profile = profile,
                                  .schedule = slc_pipeline_schedule_find("gpipe"),
                                  .shape = {2, 1, 3},
-                                 .first_layer = first_layer};
+                                 .first_layer = first_layer,
+                                 .strategies = all_dp};
         bytes[k] = bytes_and_resident(&cut, 1, &resident) - resident;
         profile->job.readers = kept;
         slc_profile_destroy(profile);
@@ -459,7 +463,8 @@ static void only_gpipe_grows_with_micro_batches(void **state)
                 const slc_cut_job cut = {.profile = profile,
                                          .schedule = slc_pipeline_schedule_find(gpipe ? "gpipe" : "1f1b"),
                                          .shape = {4, 1, options.micro_batches},
-                                         .first_layer = first_layer};
+                                         .first_layer = first_layer,
+                                         .strategies = all_dp};
                 bytes[gpipe][many] = bytes_of(&cut, s);
                 slc_profile_destroy(profile);
             }
@@ -479,7 +484,8 @@ static void older_values_are_part_of_the_bytes(void **state)
         slc_cut_job cut = {.profile = profile,
                            .schedule = slc_pipeline_schedule_find("1f1b"),
                            .shape = {3, 1, 6},
-                           .first_layer = first_layer};
+                           .first_layer = first_layer,
+                           .strategies = all_dp};
         uint64_t values = 0;
         for (uint32_t u = 0; u < profile->job.unit_count; u++) {
             const slc_unit *unit = &profile->job.units[u];
