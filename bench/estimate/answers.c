@@ -2,7 +2,6 @@
 #include "bench/estimate/answers.h"
 
 #include "lib/base/status.h"
-#include "lib/plan/roles.h"
 #include "sched/planner.h"
 #include "sched/simulate/simulate.h"
 
@@ -104,8 +103,7 @@ void slc_budget_plan_of(const slc_profile *profile, const slc_plan_answer *answe
     out->budget_bytes = answer->budget_bytes;
     out->peak_bytes = plan->arena_bytes + profile->job.reserved_bytes;
     out->forecast = answer->forecast;
-    for (uint32_t u = 0; u < profile->job.unit_count; u++)
-        if (!slc_looks_up(&profile->job.units[u])) out->units[plan->strategies[u]]++;
+    out->units = slc_strategy_counts_of(&profile->job, plan->strategies);
     for (uint32_t l = 0; l < profile->job.layer_count; l++) out->recomputed += plan->recompute && plan->recompute[l];
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bench/estimate/survey.h"
+#include "bench/plan/words/strategy_counts.h"
 #include "lib/plan/request.h"
 
 /* All units under one strategy, without overlap, as `train --strategy NAME --schedule serial` plans them. */
@@ -19,8 +20,8 @@ typedef struct {
     bool fits;
     uint64_t peak_bytes;
     slc_plan_forecast forecast;
-    uint32_t units[SLC_STRATEGIES]; /* how many have each strategy, without rows of tables */
-    uint32_t recomputed;            /* layers */
+    slc_strategy_counts units;
+    uint32_t recomputed; /* layers */
 } slc_budget_plan;
 
 enum { SLC_NEEDS = 2 * SLC_EXACT_STRATEGIES, SLC_BUDGETS = 4 };

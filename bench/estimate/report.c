@@ -55,12 +55,7 @@ static void print_needs(FILE *out, const slc_answers *a)
 
 static void print_choice(FILE *out, const slc_budget_plan *p)
 {
-    const char *between = "";
-    for (int k = 0; k < SLC_STRATEGIES; k++) {
-        if (!p->units[k]) continue;
-        fprintf(out, "%s%u %s", between, p->units[k], slc_strategy_name((slc_strategy)k));
-        between = ", ";
-    }
+    fputs(slc_strategy_counts_in_words(&p->units).text, out);
     if (p->recomputed) fprintf(out, "; %u layer%s recomputed", p->recomputed, p->recomputed == 1 ? "" : "s");
 }
 
@@ -106,7 +101,8 @@ static json_t *plan_json(const slc_budget_plan *p)
 {
     json_t *units = json_object();
     for (int k = 0; k < SLC_STRATEGIES; k++)
-        if (p->units[k]) json_object_set_new(units, slc_strategy_name((slc_strategy)k), json_integer(p->units[k]));
+        if (p->units.of[k])
+            json_object_set_new(units, slc_strategy_name((slc_strategy)k), json_integer(p->units.of[k]));
     json_t *budget = p->budget_bytes ? json_integer((json_int_t)p->budget_bytes) : json_null();
     json_t *of_dp = p->of_dp > 0 ? json_real(p->of_dp) : json_null();
     if (!p->fits) {

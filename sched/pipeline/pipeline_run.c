@@ -163,8 +163,8 @@ sluice_status slc_pipeline_stage(const slc_job *job, const slc_stages_request *r
     stages all = {.count = request->stages, .strategies = calloc((size_t)job->unit_count + 1, sizeof *all.strategies)};
     slc_stage_job *own = calloc(1, sizeof *own);
     *out = (slc_stage_answer){.owner = own};
-    sluice_status status = own && all.strategies ? slc_times_estimate(job, &profile.times)
-                                                 : slc_error(SLUICE_ERR_MEMORY, "a stage");
+    sluice_status status =
+        own && all.strategies ? slc_times_estimate(job, &profile.times) : slc_error(SLUICE_ERR_MEMORY, "a stage");
     for (uint32_t u = 0; !status && u < job->unit_count; u++) all.strategies[u] = cut->strategy;
     of.strategies = all.strategies;
     if (!status) status = make_stages(&of, &all);

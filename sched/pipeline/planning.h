@@ -37,9 +37,9 @@ typedef struct {
     double *paced_s; /* [layers] what the programme is told: layer_s at the pace of the stage that had the layer */
     double *pace;    /* [layers] 1, or how much longer the stage took than it computed */
     uint64_t *fixed, *values, *kept;
-    uint64_t budget_bytes;  /* the request's; 0 while it is looked at what would be best without */
-    uint64_t *limit;        /* [pieces] for the programme */
-    uint32_t *held;         /* [pieces] */
+    uint64_t budget_bytes; /* the request's; 0 while it is looked at what would be best without */
+    uint64_t *limit;       /* [pieces] for the programme */
+    uint32_t *held;        /* [pieces] */
 } slc_pipeline_planning;
 
 /* Begins to plan; slc_pipeline_planning_fini ends it, after an error too. Errors: those of slc_pipeline_plan_make but

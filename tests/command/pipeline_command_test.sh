@@ -120,10 +120,10 @@ files() {
     least=$(sed -n 's/.*the smallest that was found is \([0-9]*\) .*/\1/p' "$work/err")
     tool plan "${profile[@]}" --pipeline 2 --budget "$least"
     check 'the smallest budget of two replicas works' 0 $code
-    says 'with gathers in each micro-batch' 'fsdp gathered in each micro-batch'
+    says 'with gathers in each micro-batch' '; gathered once a step: 0, in each micro-batch: '
     says 'which it counts' 'a micro-batch, '
     tool plan "${profile[@]}" --pipeline 2 --strategy fsdp
-    says 'fsdp is held where it fits' 'fsdp gathered once a step'
+    says 'fsdp is held where it fits' ', in each micro-batch: 0'
     tool plan "${profile[@]}" --pipeline 2 --lossy onebit --json "$work/onebit.json"
     check 'stages may exchange compressed momentum' 0 $code
     less 'a step with onebit' "$(number_of step_s "$work/onebit.json")" "$(number_of step_s "$work/two.json")"

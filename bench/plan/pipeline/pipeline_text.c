@@ -2,6 +2,7 @@
 #include "bench/plan/pipeline/pipelined.h"
 
 #include "bench/plan/words/quantities.h"
+#include "bench/plan/words/strategy_counts.h"
 #include "lib/base/text/size_text.h"
 #include "lib/plan/roles.h"
 
@@ -89,22 +90,17 @@ static void print_stages(FILE *out, const slc_pipelined *made)
         out);
 }
 
-/* Counts units by what they have: "units are sdp", or "units are fsdp (12), sdp (3)". */
+/* Prints "units: 12 fsdp, 3 sdp", and how often those under fsdp are gathered. */
 static void print_strategies(FILE *out, const slc_pipelined *made)
 {
     const slc_staged_plan *staged = made->plan.staged;
-    uint32_t count[SLC_STRATEGIES][2] = {{0}}, kinds = 0, put = 0;
+    const slc_strategy_counts counts = slc_strategy_counts_of(&made->profile->job, staged->strategies);
+    uint32_t held = 0;
     for (uint32_t u = 0; u < staged->unit_count; u++)
-        if (!slc_looks_up(&made->profile->job.units[u])) count[staged->strategies[u]][staged->held[u]]++;
-    for (int k = 0; k < SLC_STRATEGIES; k++) kinds += (count[k][0] > 0) + (count[k][1] > 0);
-    fputs("; units are ", out);
-    for (int k = 0; k < SLC_STRATEGIES; k++)
-        for (int held = 0; held < 2; held++) {
-            if (!count[k][held]) continue;
-            const char *gathers = k != SLC_FSDP ? "" : held ? " gathered once a step" : " gathered in each micro-batch";
-            fprintf(out, "%s%s%s", put++ ? ", " : "", slc_strategy_name((slc_strategy)k), gathers);
-            if (kinds > 1) fprintf(out, " (%u)", count[k][held]);
-        }
+        held += staged->held[u] && !slc_looks_up(&made->profile->job.units[u]);
+    fprintf(out, "; units: %s", slc_strategy_counts_in_words(&counts).text);
+    if (counts.of[SLC_FSDP])
+        fprintf(out, "; gathered once a step: %u, in each micro-batch: %u", held, counts.of[SLC_FSDP] - held);
 }
 
 static void print_cuts(FILE *out, const slc_pipelined *made)

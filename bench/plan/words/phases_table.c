@@ -4,8 +4,6 @@
 #include "bench/plan/words/quantities.h"
 #include "lib/base/status.h"
 #include "lib/base/text/size_text.h"
-#include "lib/plan/roles.h"
-#include "lib/plan/strategy_names.h"
 #include "lib/plan/strategy_table.h"
 #include "sched/simulate/simulate.h"
 
@@ -59,20 +57,6 @@ static sluice_status find_phase(const slc_whole_run *run, uint64_t from, slc_run
     return SLUICE_OK;
 }
 
-static void name_strategies(const slc_job *job, const slc_plan *plan, char *text, size_t bytes)
-{
-    size_t used = 0;
-    *text = 0;
-    for (int s = 0; s < SLC_STRATEGIES && used < bytes; s++) {
-        uint32_t count = 0;
-        for (uint32_t u = 0; u < job->unit_count; u++)
-            count += !slc_looks_up(&job->units[u]) && plan->strategies[u] == (slc_strategy)s;
-        if (count)
-            used += (size_t)snprintf(text + used, bytes - used, "%s%s %u", used ? ", " : "",
-                                     slc_strategy_name((slc_strategy)s), count);
-    }
-}
-
 sluice_status slc_run_phases_find(const slc_whole_run *run, slc_run_phases *out)
 {
     size_t count = 0;
@@ -80,7 +64,7 @@ sluice_status slc_run_phases_find(const slc_whole_run *run, slc_run_phases *out)
     for (uint64_t from = 0; from < run->steps; from = slc_recipe_batch_changes(run->batch, from)) count++;
     out->phases = calloc(count + 1, sizeof *out->phases);
     if (!out->phases) return slc_error(SLUICE_ERR_MEMORY, "%zu phases of a run", count);
-    name_strategies(&run->profile->job, run->plan, out->strategies, sizeof out->strategies);
+    out->strategies = slc_strategy_counts_of(&run->profile->job, run->plan->strategies);
     sluice_status status = SLUICE_OK;
     for (uint64_t from = 0; !status && from < run->steps; from = slc_recipe_batch_changes(run->batch, from))
         status = find_phase(run, from, &out->phases[out->count++]);
@@ -121,7 +105,7 @@ void slc_run_phases_print(FILE *out, const slc_run_phases *all)
     slc_run_phase sum = {0};
     double s = 0;
     char steps[48];
-    fprintf(out, "the run    phases of this plan, units under %s in each\n", all->strategies);
+    fprintf(out, "the run    phases of this plan; units: %s\n", slc_strategy_counts_in_words(&all->strategies).text);
     fprintf(out, "  %-22s %13s %10s %11s %11s %10s\n", "steps", "micro-batches", "tokens", "a step", "sent a step",
             "time");
     for (size_t i = 0; i < all->count; i++) {
@@ -141,6 +125,7 @@ void slc_run_phases_print(FILE *out, const slc_run_phases *all)
 
 json_t *slc_run_phases_json(const slc_run_phases *all)
 {
+    const slc_strategy_counts_text strategies = slc_strategy_counts_in_words(&all->strategies);
     json_t *list = json_array();
     for (size_t i = 0; list && i < all->count; i++) {
         const slc_run_phase *p = &all->phases[i];
@@ -148,7 +133,7 @@ json_t *slc_run_phases_json(const slc_run_phases *all)
                               json_pack("{s:I, s:I, s:I, s:o, s:s, s:f, s:I, s:f}", "first_step", (json_int_t)p->first,
                                         "steps", (json_int_t)p->steps, "micro_batches", (json_int_t)p->micro_batches,
                                         "tokens", p->tokens ? json_integer((json_int_t)p->tokens) : json_null(),
-                                        "strategies", all->strategies, "predicted_step_s", p->step_s, "bytes_sent",
+                                        "strategies", strategies.text, "predicted_step_s", p->step_s, "bytes_sent",
                                         (json_int_t)p->sent, "hours", (double)p->steps * p->step_s / 3600));
     }
     return list;

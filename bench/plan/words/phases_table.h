@@ -1,6 +1,7 @@
 /* The phases of a whole run under one plan: stretches of steps that have one size, with what each takes. */
 #pragma once
 
+#include "bench/plan/words/strategy_counts.h"
 #include "lib/plan/profile.h"
 #include "lib/recipe/batch.h"
 
@@ -18,7 +19,7 @@ typedef struct {
 typedef struct {
     slc_run_phase *phases;
     size_t count;
-    char strategies[160]; /* how many units have each, "dp 3, fsdp 4": of all phases, for the plan is one */
+    slc_strategy_counts strategies; /* of all phases, for the plan is one */
 } slc_run_phases;
 
 /* A whole run of `steps` steps. */
