@@ -91,50 +91,54 @@ static bool is_whole(const char *folder)
     return access(slc_checkpoint_file(folder, SLC_CHECKPOINT_MANIFEST).text, F_OK) == 0;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static bool folder_is_whole(const char *dir, uint64_t step, folder_kind kind)
 {
     return is_whole(folder_path(dir, step, kind).text);
 }
 
-/* Sorts, and drops repetitions. */
-static void put_in_order(uint64_t *steps, size_t *count)
+typedef struct {
+    uint64_t step;
+    folder_kind kind;
+} found_folder;
+
+/* The folders of one directory that have names of ours, by ascending steps. */
+typedef struct {
+    found_folder *list;
+    size_t count;
+} folders;
+
+static int ascending(const void *a, const void *b)
 {
-    size_t kept = 0;
-    if (*count) qsort(steps, *count, sizeof *steps, ascending);
-    for (size_t i = 0; i < *count; i++)
-        if (!kept || steps[kept - 1] != steps[i]) steps[kept++] = steps[i];
-    *count = kept;
+    const found_folder *x = a, *y = b;
+    if (x->step != y->step) return x->step < y->step ? -1 : 1;
+    return (x->kind > y->kind) - (x->kind < y->kind);
 }
 
-/* Lists all folders of a kind. WHOLE includes a checkpoint that is set aside and whose replacement does not have its
- * name yet. */
-static sluice_status list_folders(const char *dir, folder_kind wanted, uint64_t **steps, size_t *count)
+/* Lists all of them, none if `dir` does not exist. The caller frees the list, also after an error. */
+static sluice_status list_folders(const char *dir, folders *out)
 {
-    *steps = NULL;
-    *count = 0;
+    *out = (folders){NULL, 0};
     DIR *open = opendir(dir);
     if (!open) return errno == ENOENT ? SLUICE_OK : failed("read the folder", dir);
     sluice_status status = SLUICE_OK;
     for (const struct dirent *entry; !status && (entry = readdir(open));) {
-        uint64_t step;
-        folder_kind kind;
-        if (!parse_name(entry->d_name, &step, &kind)) continue;
-        bool listed = kind == wanted || (wanted == WHOLE && kind == REPLACED);
-        if (!listed || (wanted == WHOLE && !folder_is_whole(dir, step, kind))) continue;
-        if (SLC_ROOM_FOR_ONE(*steps, *count))
-            (*steps)[(*count)++] = step;
+        found_folder found;
+        if (!parse_name(entry->d_name, &found.step, &found.kind)) continue;
+        if (SLC_ROOM_FOR_ONE(out->list, out->count))
+            out->list[out->count++] = found;
         else
             status = no_memory();
     }
     closedir(open);
-    put_in_order(*steps, count);
+    if (out->count) qsort(out->list, out->count, sizeof *out->list, ascending);
     return status;
+}
+
+/* Says whether a folder is a checkpoint that users see: also one that is set aside and whose replacement does not have
+ * its name yet. */
+static bool is_checkpoint(const char *dir, const found_folder *folder)
+{
+    return folder->kind != PARTIAL && folder_is_whole(dir, folder->step, folder->kind);
 }
 
 /* Returns the path of the whole checkpoint of a step; one that is set aside has another name. */
@@ -164,17 +168,20 @@ static int saved_first(const void *a, const void *b)
 
 sluice_status slc_checkpoint_list(const char *dir, slc_saved **list, size_t *count)
 {
-    uint64_t *steps;
-    sluice_status status = list_folders(dir, WHOLE, &steps, count);
-    *list = status ? NULL : malloc((*count + 1) * sizeof **list);
+    folders found;
+    *count = 0;
+    sluice_status status = list_folders(dir, &found);
+    *list = status ? NULL : malloc((found.count + 1) * sizeof **list);
     if (!status && !*list) status = no_memory();
-    if (status) *count = 0;
-    for (size_t i = 0; i < *count; i++) {
-        (*list)[i] = (slc_saved){steps[i], 0};
-        if (!read_serial(dir, &(*list)[i])) (*list)[i].serial = i ? (*list)[i - 1].serial : 0;
+    for (size_t i = 0; !status && i < found.count; i++) {
+        slc_saved saved = {found.list[i].step, 0};
+        const uint64_t before = *count ? (*list)[*count - 1].serial : 0;
+        if (!is_checkpoint(dir, &found.list[i]) || (*count && (*list)[*count - 1].step == saved.step)) continue;
+        if (!read_serial(dir, &saved)) saved.serial = before;
+        (*list)[(*count)++] = saved;
     }
     if (*count) qsort(*list, *count, sizeof **list, saved_first);
-    free(steps);
+    free(found.list);
     return status;
 }
 
@@ -245,62 +252,65 @@ static void remove_or_warn(const char *dir, uint64_t step, folder_kind kind)
 }
 
 /* Removes all partial folders, or all that another one has replaced. */
-static sluice_status remove_left_over(const char *dir, folder_kind kind)
+static void remove_left_over(const char *dir, const folders *found, folder_kind kind)
 {
-    uint64_t *steps;
-    size_t count;
-    sluice_status status = list_folders(dir, kind, &steps, &count);
-    for (size_t i = 0; !status && i < count; i++)
-        if (kind == PARTIAL || folder_is_whole(dir, steps[i], WHOLE)) remove_or_warn(dir, steps[i], kind);
-    free(steps);
-    return status;
+    for (size_t i = 0; i < found->count; i++) {
+        const found_folder *folder = &found->list[i];
+        if (folder->kind == kind && (kind == PARTIAL || folder_is_whole(dir, folder->step, WHOLE)))
+            remove_or_warn(dir, folder->step, kind);
+    }
 }
 
 /* ---- Making one ---- */
 
-static sluice_status count_folders(const char *dir, folder_kind kind, size_t *count)
-{
-    uint64_t *steps;
-    sluice_status status = list_folders(dir, kind, &steps, count);
-    free(steps);
-    return status;
-}
-
 /* The first checkpoint came after the name of the folder that holds it had reached the disk. */
 sluice_status slc_checkpoint_make_dir(const char *dir)
 {
-    size_t whole = 0;
+    bool any = false;
+    folders found;
     if (mkdir(dir, 0777) && errno != EEXIST) return failed("make the folder", dir);
-    sluice_status status = count_folders(dir, WHOLE, &whole);
-    return status || whole ? status : synchronize_parent(dir);
+    sluice_status status = list_folders(dir, &found);
+    for (size_t i = 0; !any && i < found.count; i++) any = is_checkpoint(dir, &found.list[i]);
+    free(found.list);
+    return status || any ? status : synchronize_parent(dir);
 }
 
 /* If a crash came between the two renames of replace_checkpoint, the folder that was renamed first gets its name back.
  */
-static sluice_status restore_replaced(const char *dir)
+static void restore_replaced(const char *dir, const folders *found)
 {
-    uint64_t *steps;
-    size_t count;
-    sluice_status status = list_folders(dir, REPLACED, &steps, &count);
-    for (size_t i = 0; !status && i < count; i++) {
-        slc_checkpoint_path aside = folder_path(dir, steps[i], REPLACED), whole = folder_path(dir, steps[i], WHOLE);
+    for (size_t i = 0; i < found->count; i++) {
+        if (found->list[i].kind != REPLACED) continue;
+        const uint64_t step = found->list[i].step;
+        slc_checkpoint_path aside = folder_path(dir, step, REPLACED), whole = folder_path(dir, step, WHOLE);
         if (!is_whole(whole.text) && is_whole(aside.text) && rename(aside.text, whole.text))
             warn_of(failed("rename", aside.text), "it stays a checkpoint under this name");
     }
-    free(steps);
+}
+
+/* Repairs and removes what crashes left. */
+static sluice_status clear_left_over(const char *dir)
+{
+    bool any = false;
+    folders found;
+    sluice_status status = list_folders(dir, &found);
+    for (size_t i = 0; i < found.count; i++) any |= found.list[i].kind != WHOLE;
+    if (!status && any) {
+        restore_replaced(dir, &found);
+        status = synchronize(dir);
+    }
+    if (!status) {
+        remove_left_over(dir, &found, REPLACED);
+        remove_left_over(dir, &found, PARTIAL);
+    }
+    free(found.list);
     return status;
 }
 
 sluice_status slc_checkpoint_begin(const char *dir, uint64_t step)
 {
     struct stat info;
-    size_t replaced = 0, partial = 0;
-    sluice_status status = count_folders(dir, REPLACED, &replaced);
-    if (!status) status = count_folders(dir, PARTIAL, &partial);
-    if (!status && replaced) status = restore_replaced(dir);
-    if (!status && (replaced || partial)) status = synchronize(dir);
-    if (!status) status = remove_left_over(dir, REPLACED);
-    if (!status) status = remove_left_over(dir, PARTIAL);
+    sluice_status status = clear_left_over(dir);
     if (status) return status;
     slc_checkpoint_path folder = folder_path(dir, step, PARTIAL);
     /* A partial folder that could not be removed, because a user has put a folder into it, is used again. */
