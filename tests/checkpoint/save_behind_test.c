@@ -1,7 +1,8 @@
 /* A save that lies behind steps holds what the run had when it began, to the bit, and the steps are those of a run that
  * saves nothing: models, strategies, schedules and plans are drawn, the disk is slower than the steps, and between them
  * parameters are written, evaluated and moved. A step that fails alike on all ranks loses no save, and a runtime that
- * goes while it saves leaves the checkpoint before. */
+ * goes while it saves leaves the checkpoint before. A rank that can have no thread writes at once, and is not taken for
+ * absent meanwhile. */
 #include "tests/support/engine_trial.h"
 #include "tests/support/ranks.h"
 #include "tests/support/scale.h"
@@ -11,18 +12,30 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <ftw.h>
 #include <math.h>
+#include <pthread.h>
 #include <sluice/sluice.h>
 #include <sys/syscall.h>
 
 enum { ELEMENTS = 200000, SLOW_US = 100 };
 
+static useconds_t write_us = SLOW_US;
+static bool no_threads;
+
 /* Every write of a checkpoint takes a while. */
 ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
 {
-    usleep(SLOW_US);
+    usleep(write_us);
     return syscall(SYS_pwrite64, fd, data, bytes, offset);
+}
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *), void *argument)
+{
+    return no_threads ? EAGAIN : __real_pthread_create(thread, how, run, argument);
 }
 
 static void make_folder(char dir[64])
@@ -182,13 +195,41 @@ static void a_save_that_nobody_ends_is_none(void **state)
     remove_all(dir);
 }
 
+/* Rank 1 has no thread, and its seven writes take longer than a rank may be absent. */
+static int save_without_a_thread(int rank, int size, void *dir)
+{
+    program p = {0};
+    bool found = false;
+    uint64_t latest = 0;
+    (void)size;
+    setenv("SLUICE_COMM_TIMEOUT", "2.5", 1);
+    if (begin(&p)) return 1;
+    RANK_CHECK(!step(&p, 1));
+    no_threads = rank == 1;
+    write_us = rank == 1 ? 600000 : SLOW_US;
+    RANK_CHECK(!sluice_checkpoint_begin(p.rt, dir, NULL, 0));
+    no_threads = false;
+    write_us = SLOW_US;
+    RANK_CHECK(!step(&p, 1) && !sluice_checkpoint_end(p.rt, true, NULL));
+    RANK_CHECK(!sluice_checkpoint_latest(dir, &found, &latest) && found && latest == 1);
+    return end(&p);
+}
+
+static void a_rank_without_a_thread_is_not_absent(void **state)
+{
+    (void)state;
+    char dir[64];
+    make_folder(dir);
+    assert_int_equal(run_ranks(2, save_without_a_thread, dir, 60), 0);
+    remove_all(dir);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(saves_hold_what_the_run_had),
-        cmocka_unit_test(plans_may_change_meanwhile),
-        cmocka_unit_test(a_step_that_fails_loses_no_save),
-        cmocka_unit_test(a_save_that_nobody_ends_is_none),
+        cmocka_unit_test(saves_hold_what_the_run_had),           cmocka_unit_test(plans_may_change_meanwhile),
+        cmocka_unit_test(a_step_that_fails_loses_no_save),       cmocka_unit_test(a_save_that_nobody_ends_is_none),
+        cmocka_unit_test(a_rank_without_a_thread_is_not_absent),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

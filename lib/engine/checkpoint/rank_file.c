@@ -159,7 +159,7 @@ static sluice_status write_range(slc_rank_file *file, sluice_stream *stream, con
     for (uint64_t done = 0, count; done < range->count; done += count) {
         const float *piece;
         count = slc_least(range->count - done, PIECE);
-        if (!file->behind) slc_comm_work(file->rt->comm, "writing");
+        if (!slc_writer_runs_behind(&file->rt->writer)) slc_comm_work(file->rt->comm, "writing");
         if (atomic_load(&file->gives_up))
             return slc_error(SLUICE_ERR_INTERRUPTED, "%s is not finished", file->path.text);
         sluice_status status = fetch(file, stream, from, done, count, &piece);

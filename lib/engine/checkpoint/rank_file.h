@@ -26,7 +26,6 @@ typedef struct {
     int file;              /* -1: not open */
     sluice_status status;  /* of writing it */
     slc_manifest_file wrote;
-    bool behind;          /* a thread of its own writes it */
     atomic_bool gives_up; /* set by any thread: the file is wanted no more */
 } slc_rank_file;
 

@@ -190,8 +190,8 @@ static sluice_status forget(sluice_runtime *rt, slc_saving *s, sluice_status sta
 /* Gives the writer this rank's part. What cannot be written behind steps is written now. */
 static void begin_part(sluice_runtime *rt, slc_saving *s, bool behind)
 {
-    s->file.behind = behind && slc_rank_file_goes_behind(&s->file);
-    if (!s->file.behind && slc_rank_file_write(&s->file)) behind = false;
+    const bool at_once = !behind || !slc_rank_file_goes_behind(&s->file);
+    if (at_once && slc_rank_file_write(&s->file)) behind = false;
     slc_writer_begin(&rt->writer, write_part, s, s->file.last_slots, (uint32_t)s->file.shard.range_count, behind);
 }
 

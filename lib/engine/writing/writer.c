@@ -23,15 +23,16 @@ static void *run_job(void *argument)
     return NULL;
 }
 
-/* Starts the writer's thread, which takes no signals: they are for the thread that waits for them. */
-static bool start_thread(slc_writer *w)
+/* Starts the writer's thread, which takes no signals: they are for the thread that waits for them. The thread may ask
+ * at once whether it runs. */
+static void start_thread(slc_writer *w)
 {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    const bool started = !pthread_create(&w->thread, NULL, run_job, w);
+    w->has_thread = true;
+    if (pthread_create(&w->thread, NULL, run_job, w)) w->has_thread = false;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started;
 }
 
 void slc_writer_begin(slc_writer *w, sluice_status (*job)(void *context), void *context, const uint32_t *last_slots,
@@ -40,8 +41,13 @@ void slc_writer_begin(slc_writer *w, sluice_status (*job)(void *context), void *
     *w = (slc_writer){.job = job, .context = context, .last_slots = last_slots, .ranges = ranges, .at_work = true};
     slc_gate_init(&w->written);
     slc_gate_init(&w->ended);
-    w->has_thread = behind && start_thread(w);
-    if (!w->has_thread) run_job(w); /* also where there is no thread to have */
+    if (behind) start_thread(w);
+    if (!w->has_thread) run_job(w);
+}
+
+bool slc_writer_runs_behind(const slc_writer *w)
+{
+    return w->has_thread;
 }
 
 void slc_writer_wrote(slc_writer *w, uint32_t ranges)
@@ -82,7 +88,7 @@ sluice_status slc_writer_end(slc_writer *w, slc_comm *comm)
     if (!w->at_work) return SLUICE_OK;
     wait_for(w, &w->ended, 1, comm);
     if (w->has_thread) pthread_join(w->thread, NULL);
-    w->at_work = false;
+    w->has_thread = w->at_work = false;
     w->ranges = 0;
     return w->status ? slc_error(w->status, "%s", w->line) : SLUICE_OK;
 }

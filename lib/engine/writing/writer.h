@@ -26,11 +26,14 @@ typedef struct {
     char line[2044];
 } slc_writer;
 
-/* Runs `job`, on a thread of its own if `behind`, else at once. Whatever memory it reads is cut into `ranges` that it
- * writes in order: range i is changed by updates that come after slot last_slots[i] of the last micro-batch (ascending;
- * SLC_NONE: no update changes it). They are borrowed until the writer ends. */
+/* Runs `job`, on a thread of its own if `behind` and if there is one to have, else at once. Whatever memory it reads is
+ * cut into `ranges` that it writes in order: range i is changed by updates that come after slot last_slots[i] of the
+ * last micro-batch (ascending; SLC_NONE: no update changes it). They are borrowed until the writer ends. */
 void slc_writer_begin(slc_writer *writer, sluice_status (*job)(void *context), void *context,
                       const uint32_t *last_slots, uint32_t ranges, bool behind);
+/* Says whether the job runs on a thread of its own; else the caller waits for it, and other ranks want to hear from the
+ * job. Any thread may ask while the job runs. */
+bool slc_writer_runs_behind(const slc_writer *writer);
 /* The job's thread: says that the first `ranges` ranges are written. A job that ends has read everything. */
 void slc_writer_wrote(slc_writer *writer, uint32_t ranges);
 
