@@ -2,7 +2,6 @@
 #include "lib/engine/checkpoint/checkpoint.h"
 
 #include "lib/base/status.h"
-#include "lib/engine/model/buffers.h"
 #include "lib/engine/step/drain.h"
 
 #include <stdbool.h>
@@ -19,15 +18,13 @@ sluice_status slc_checkpoint_enter(sluice_runtime *rt, const char *dir, const ch
         return slc_error(SLUICE_ERR_ORDER, "%s: a save is under way; call sluice_checkpoint_end first", call);
     status = slc_comm_meet(rt->comm, call, NULL);
     if (!status) status = slc_runtime_drain(rt);
-    if (status) return status;
-    slc_comm_work(rt->comm, "at work");
-    return slc_runtime_fail(rt, slc_staging_claim(rt, true));
+    if (!status) slc_comm_work(rt->comm, "at work");
+    return status;
 }
 
-sluice_status slc_checkpoint_leave(sluice_runtime *rt)
+void slc_checkpoint_leave(sluice_runtime *rt)
 {
     slc_comm_work(rt->comm, NULL);
-    return slc_runtime_fail(rt, slc_staging_claim(rt, false));
 }
 
 typedef struct {

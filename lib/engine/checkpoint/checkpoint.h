@@ -4,9 +4,10 @@
 #include "lib/engine/checkpoint/manifest.h"
 #include "lib/engine/runtime.h"
 
-/* enter is called between steps: it applies everything and claims the staging block, which leave releases. */
+/* enter is called between steps: it applies everything, and until leave the other ranks hear that this one is at work.
+ */
 sluice_status slc_checkpoint_enter(sluice_runtime *rt, const char *dir, const char *call);
-sluice_status slc_checkpoint_leave(sluice_runtime *rt);
+void slc_checkpoint_leave(sluice_runtime *rt);
 
 /* Returns `mine` if all ranks had success, else on every rank the status and the line of the first that failed.
  * Collective. */

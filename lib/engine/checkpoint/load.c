@@ -526,7 +526,8 @@ static sluice_status load(sluice_runtime *rt, const char *call, const char *dir,
     sluice_status status = slc_checkpoint_enter(rt, dir, call);
     if (status) return status;
     loading l = {.rt = rt, .list = list};
-    status = list ? sluice_world_same(rt->world, "list of parameters to load", slc_load_list_hash(list)) : SLUICE_OK;
+    status = slc_runtime_fail(rt, slc_staging_claim(rt, true)); /* pieces of files are read there */
+    if (!status && list) status = sluice_world_same(rt->world, "list of parameters to load", slc_load_list_hash(list));
     if (status == SLUICE_ERR_MISMATCH) status = slc_runtime_alike(rt, status);
     if (!status) status = choose_folder(&l, dir);
     if (!status) status = slc_checkpoint_agree_reading(rt, check_checkpoint(&l));
@@ -543,8 +544,9 @@ static sluice_status load(sluice_runtime *rt, const char *call, const char *dir,
     }
     if (!status) tell(&l);
     fini(&l);
-    sluice_status left = slc_checkpoint_leave(rt);
-    return status ? status : left;
+    sluice_status released = slc_runtime_fail(rt, slc_staging_claim(rt, false));
+    slc_checkpoint_leave(rt);
+    return status ? status : released;
 }
 
 sluice_status sluice_checkpoint_load(sluice_runtime *rt, const char *dir, void **extra, size_t *extra_bytes)

@@ -214,10 +214,8 @@ static sluice_status begin_save(sluice_runtime *rt, const char *dir, const void 
         rt->saving = s;
         s->held_ns = slc_clock_ns() - from_ns;
     }
-    char why[2048];
-    snprintf(why, sizeof why, "%s", sluice_last_error());
-    sluice_status left = slc_checkpoint_leave(rt);
-    return status ? slc_error(status, "%s", why) : left;
+    slc_checkpoint_leave(rt);
+    return status;
 }
 
 /* ---- The end ---- */
