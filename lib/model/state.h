@@ -12,6 +12,7 @@
  * in place from the head down to the embedding. Logits exist only for a chunk of rows at a time. */
 #pragma once
 
+#include "lib/base/integer.h"
 #include "lib/kernels/dropout/dropout.h"
 #include "lib/kernels/kernel.h"
 #include "lib/model/params.h"
@@ -184,13 +185,13 @@ static inline bool slc_model_picks(const sluice_model *m)
 static inline uint64_t slc_model_head_chunk(const sluice_model *m)
 {
     const uint64_t most = m->apart ? SLC_HEAD_CHUNK_GPU : SLC_HEAD_CHUNK_HOST;
-    return m->cache.room ? 1 : m->rows < most ? m->rows : most;
+    return m->cache.room ? 1 : slc_least(m->rows, most);
 }
 /* Numbers of picked rows are multiples of this, so that products have few shapes. */
 static inline uint64_t slc_model_pick_step(const sluice_model *m)
 {
     const uint64_t eighth = slc_model_head_chunk(m) / 8;
-    return eighth ? (eighth + 15) / 16 * 16 : 16;
+    return eighth ? slc_round_up(eighth, 16) : 16;
 }
 /* Makes the micro-batch that follows one of `length` tokens a sequence; images have no other than the model's. */
 static inline void slc_model_set_length(sluice_model *m, uint32_t length)
