@@ -3,6 +3,7 @@
 #include "lib/device/device.h"
 
 #include "lib/base/status.h"
+#include "lib/device/alone.h"
 #include "lib/device/ops.h"
 
 #include <stdlib.h>
@@ -66,6 +67,11 @@ sluice_status slc_device_get_facts(slc_device *device, slc_device_facts *out)
 void slc_device_watch_launches(slc_device *device, slc_launch_watch *told, void *context)
 {
     device->ops->watch_launches(device, told, context);
+}
+
+void slc_device_keep_alone(slc_device *device)
+{
+    device->alone = true;
 }
 
 sluice_status slc_segment_create(slc_device *device, size_t bytes, slc_segment *out)

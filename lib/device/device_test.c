@@ -1,4 +1,6 @@
-/* Segments of the host device must be zeroed, shared through their descriptor, and unable to shrink under a peer. */
+/* Segments of the host device must be zeroed, shared through their descriptor, and unable to shrink under a peer. Those
+ * of a device that is kept alone are as good to their process, in huge pages where the system has them. */
+#include "lib/device/alone.h"
 #include "tests/support/device/host_device.h"
 
 #include <sluice/dtype.h>
@@ -11,7 +13,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -120,18 +124,36 @@ static void a_forked_child_has_no_part_in_it(void **state)
 
 static size_t present_pages(const slc_segment *segment)
 {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = segment->bytes / page;
+    unsigned char *present = malloc(pages);
+    size_t count = 0;
     struct stat file;
+    assert_non_null(present);
+    assert_int_equal(mincore(segment->base, segment->bytes, present), 0);
+    for (size_t i = 0; i < pages; i++) count += present[i] & 1;
+    free(present);
+    if (segment->fd < 0) return count;
     assert_int_equal(fstat(segment->fd, &file), 0);
-    return (size_t)file.st_blocks * 512 / (size_t)sysconf(_SC_PAGESIZE);
+    assert_int_equal((size_t)file.st_blocks * 512 / page, count);
+    return count;
 }
 
-static void only_touched_pages_take_memory(void **state)
+static slc_device *open_alone(void)
 {
-    (void)state;
+    slc_device *alone = NULL;
+    assert_int_equal(slc_device_open("cpu", &alone), SLUICE_OK);
+    slc_device_keep_alone(alone);
+    return alone;
+}
+
+static void check_touched_pages(slc_device *of)
+{
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     slc_segment segment;
-    assert_int_equal(slc_segment_create(device, 64 * page, &segment), SLUICE_OK);
+    assert_int_equal(slc_segment_create(of, 64 * page, &segment), SLUICE_OK);
     unsigned char *bytes = segment.base;
+    for (size_t i = 0; i < 64; i += 9) assert_int_equal(bytes[i * page], 0); /* reading may make pages present */
+    slc_segment_discard(&segment, 0, 64 * page);
     assert_int_equal(present_pages(&segment), 0);
     slc_segment_populate_range(&segment, page + 7, 2 * page); /* touches pages 1, 2 and 3 */
     assert_int_equal(present_pages(&segment), 3);
@@ -143,6 +165,99 @@ static void only_touched_pages_take_memory(void **state)
     slc_segment_discard(&segment, 0, 1000 * page);
     assert_int_equal(present_pages(&segment), 0);
     slc_segment_destroy(&segment);
+}
+
+static void only_touched_pages_take_memory(void **state)
+{
+    (void)state;
+    slc_device *alone = open_alone();
+    check_touched_pages(device);
+    check_touched_pages(alone);
+    slc_device_close(alone);
+}
+
+/* ---- Memory for one process alone ---- */
+
+static int mmap_error; /* of the next mapping of no file; 0: as the kernel answers */
+void *__real_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
+
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    if (!mmap_error || fd >= 0) return __real_mmap(at, bytes, protection, flags, fd, offset);
+    errno = mmap_error;
+    return MAP_FAILED;
+}
+
+/* A system that keeps memory for all addresses may have none for a mapping of no file. */
+static void alone_it_is_no_file_if_that_can_be(void **state)
+{
+    (void)state;
+    slc_device *alone = open_alone();
+    slc_segment segment;
+    assert_int_equal(slc_segment_create(alone, 3 << 20, &segment), SLUICE_OK);
+    assert_int_equal(segment.fd, -1);
+    slc_segment_destroy(&segment);
+    mmap_error = ENOMEM;
+    assert_int_equal(slc_segment_create(alone, 3 << 20, &segment), SLUICE_OK);
+    mmap_error = 0;
+    assert_true(segment.fd >= 0);
+    slc_segment_destroy(&segment);
+    slc_device_close(alone);
+}
+
+/* Finds the bytes of huge pages in the mapping that holds `base`. */
+static size_t huge_bytes(const void *base)
+{
+    char line[512];
+    bool here = false;
+    size_t kilobytes = 0;
+    FILE *maps = fopen("/proc/self/smaps", "re");
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps)) {
+        uintptr_t from, to;
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &from, &to) == 2)
+            here = from <= (uintptr_t)base && (uintptr_t)base < to;
+        else if (here && sscanf(line, "AnonHugePages: %zu kB", &kilobytes) == 1)
+            break;
+    }
+    fclose(maps);
+    return kilobytes << 10;
+}
+
+static void alone_it_has_huge_pages(void **state)
+{
+    (void)state;
+    enum { BYTES = 16 << 20 };
+    char allowed[64] = "";
+    FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
+    const bool has = file && fgets(allowed, sizeof allowed, file) && !strstr(allowed, "[never]");
+    if (file) fclose(file);
+    if (!has) {
+        printf("SKIP: this system has no huge pages for memory of no file\n");
+        skip();
+    }
+    slc_device *alone = open_alone();
+    slc_segment segment;
+    assert_int_equal(slc_segment_create(alone, BYTES, &segment), SLUICE_OK);
+    assert_int_equal(slc_segment_populate(&segment), SLUICE_OK);
+    assert_int_equal(present_pages(&segment) * (size_t)sysconf(_SC_PAGESIZE), BYTES);
+    if (!huge_bytes(segment.base)) printf("no huge page was free\n");
+    memset(segment.base, 1, BYTES);
+    pid_t child = fork();
+    if (child == 0) { /* reads what is there, and what it writes is its own */
+        unsigned char *bytes = segment.base;
+        int wrong = bytes[BYTES - 1] != 1;
+        memset(bytes, 2, BYTES);
+        slc_segment_destroy(&segment);
+        _exit(wrong);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    for (size_t i = 0; i < BYTES; i++) assert_int_equal(((unsigned char *)segment.base)[i], 1);
+    slc_segment_destroy(&segment);
+    slc_device_close(alone);
 }
 
 static int madvise_error; /* of the next populating; 0: as the kernel answers */
@@ -243,6 +358,8 @@ int main(void)
         cmocka_unit_test(a_peer_sees_the_same_bytes),
         cmocka_unit_test(a_forked_child_has_no_part_in_it),
         cmocka_unit_test(only_touched_pages_take_memory),
+        cmocka_unit_test(alone_it_is_no_file_if_that_can_be),
+        cmocka_unit_test(alone_it_has_huge_pages),
         cmocka_unit_test(streams_copy_in_order),
         cmocka_unit_test(dtypes_have_sizes_and_names),
         cmocka_unit_test(lack_of_memory_is_an_error),

@@ -73,10 +73,11 @@ static sluice_status map_descriptor(slc_device *device, int fd, size_t bytes, bo
     return SLUICE_OK;
 }
 
-/* A segment that no peer can map, for a system that denies memfd_create. A forked child has its own copy of it. */
+/* Maps a segment that no peer can map: for one process alone, or on a system that denies memfd_create. A forked child
+ * has its own copy of it. The system sets no memory aside for addresses that may never be touched. */
 static sluice_status map_for_one(slc_device *device, size_t bytes, slc_segment *out)
 {
-    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
         return slc_error(SLUICE_ERR_MEMORY, "mapping a segment of %zu bytes: %s", bytes, strerror(errno));
     if (bytes >= HUGE_PAGE_BYTES) madvise(base, bytes, MADV_HUGEPAGE);
@@ -88,6 +89,8 @@ static sluice_status host_segment_create(slc_device *device, size_t bytes, slc_s
 {
     size_t rounded = whole_pages(bytes);
     if (!rounded) return slc_error(SLUICE_ERR_ARGUMENT, "segment of %zu bytes: too large", bytes);
+    /* Where memory may not be overcommitted, a memfd's addresses still cost nothing. */
+    if (device->alone && !map_for_one(device, rounded, out)) return SLUICE_OK;
     int fd = memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0 && (errno == EPERM || errno == EACCES || errno == ENOSYS)) return map_for_one(device, rounded, out);
     if (fd < 0) return slc_error(SLUICE_ERR_SYSTEM, "memfd_create: %s", strerror(errno));

@@ -45,6 +45,7 @@ typedef struct {
 struct slc_device {
     const slc_device_ops *ops;
     void *state; /* belongs to the kind */
+    bool alone;  /* no other process maps its segments */
 };
 
 /* The handle of an event, if not NULL, points at a struct that begins with this. */

@@ -2,6 +2,7 @@
 #include "lib/engine/making/device.h"
 
 #include "lib/base/status.h"
+#include "lib/device/alone.h"
 #include "lib/engine/making/base_block.h"
 #include "lib/engine/runtime.h"
 #include "lib/optim/optimizers.h"
@@ -37,6 +38,7 @@ static sluice_status check_settings(const sluice_runtime *rt)
 sluice_status slc_engine_open_device(sluice_runtime *rt)
 {
     sluice_status status = slc_device_open(rt->config.device, &rt->device);
+    if (!status && sluice_world_local_size(rt->world) == 1) slc_device_keep_alone(rt->device);
     if (!status) status = slc_error_context(slc_comm_choose(rt->comm, rt->device), "device \"%s\"", rt->config.device);
     if (!status) status = check_sums(rt);
     rt->planning.block_is_open = !rt->config.block_bytes;
