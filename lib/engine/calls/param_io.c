@@ -2,6 +2,7 @@
  * tests/calls/every_call_test.c covers this file. */
 #include "lib/base/hash/fnv.h"
 #include "lib/base/hash/sha256.h"
+#include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"
 #include "lib/engine/model/param_arrays.h"
@@ -186,24 +187,36 @@ static sluice_status replicas_agree(sluice_runtime *rt, char hex[65], bool gathe
     return sluice_world_same(rt->world, "replica of the weights", slc_fnv(SLC_FNV_START, hex, strlen(hex)));
 }
 
+enum { HASHED_PIECE = 1 << 18 }; /* elements */
+
+/* Adds a parameter's values to the hash, where there is one. All ranks read; values that lie as they are hashed are not
+ * copied first. */
+static sluice_status hash_param(sluice_param *param, float piece[HASHED_PIECE], slc_sha256 *hash)
+{
+    sluice_status status = sluice_param_read(param, 0, 0, piece); /* waits for updates */
+    const float *whole = status ? NULL : slc_param_whole(param, 0);
+    if (whole && hash) slc_sha256_add(hash, whole, 4 * param->count);
+    for (uint64_t first = 0; !whole && !status && first < param->count; first += HASHED_PIECE) {
+        const uint64_t count = slc_least(param->count - first, HASHED_PIECE);
+        status = sluice_param_read(param, first, count, piece);
+        if (!status && hash) slc_sha256_add(hash, piece, 4 * count);
+    }
+    return status;
+}
+
 sluice_status sluice_runtime_weights_sha256(sluice_runtime *rt, char hex[65])
 {
-    enum { PIECE = 1 << 18 };
     sluice_status ready = slc_runtime_require_mode(rt, SLC_IDLE, "weights_sha256");
     if (!ready && !hex) ready = slc_error(SLUICE_ERR_ARGUMENT, "weights_sha256: no place for the result");
     if (ready) return ready;
-    float *piece = malloc(PIECE * sizeof *piece);
+    float *piece = malloc(HASHED_PIECE * sizeof *piece);
     if (!piece) return slc_runtime_fail(rt, slc_error(SLUICE_ERR_MEMORY, "weights_sha256"));
     slc_sha256 hash;
     slc_sha256_init(&hash);
     sluice_status status = SLUICE_OK;
     const bool gathered = all_are_gathered(rt), hashes = !gathered || rt->rank == 0;
     for (uint32_t p = 0; !status && p < rt->model.param_count; p++)
-        for (uint64_t first = 0; !status && first < rt->model.params[p]->count; first += PIECE) {
-            uint64_t left = rt->model.params[p]->count - first, count = left < PIECE ? left : PIECE;
-            status = sluice_param_read(rt->model.params[p], first, count, piece);
-            if (hashes) slc_sha256_add(&hash, piece, 4 * count);
-        }
+        status = hash_param(rt->model.params[p], piece, hashes ? &hash : NULL);
     slc_sha256_finish(&hash, hex);
     free(piece);
     if (!status) status = replicas_agree(rt, hex, gathered);

@@ -102,6 +102,13 @@ bool slc_param_is_gathered(const sluice_param *param, uint32_t which)
     return param->rt->replicas > 1 && (array_of(param, which).sharded || param->apart);
 }
 
+const float *slc_param_whole(const sluice_param *param, uint32_t which)
+{
+    if (slc_bounce_room(&param->rt->memory.bounce) || slc_param_is_gathered(param, which)) return NULL;
+    const array source = array_of(param, which);
+    return source.dtype == SLUICE_FP32 ? slc_element(source.data, source.dtype, param->first) : NULL;
+}
+
 sluice_status slc_param_get(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, float *dst)
 {
     if (!count) return SLUICE_OK;

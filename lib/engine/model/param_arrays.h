@@ -16,6 +16,9 @@ const void *slc_param_owned_at(const sluice_param *param, uint32_t which, uint64
 /* Does slc_param_get of an array give every rank the same elements, its owners'? Else each rank gets those that it
  * holds. */
 bool slc_param_is_gathered(const sluice_param *param, uint32_t which);
+/* Returns the address of an array that this rank holds whole, as fp32 in memory of the host, so that slc_param_get
+ * would only copy it; else NULL. */
+const float *slc_param_whole(const sluice_param *param, uint32_t which);
 /* Reads any elements, the same on every rank. Collective: what only one rank holds is gathered block by block through
  * the staging buffer. */
 sluice_status slc_param_get(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, float *dst);
