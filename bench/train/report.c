@@ -92,6 +92,46 @@ static json_t *examples_json(const slc_training_data_counts *counts)
                      (json_int_t)counts->places);
 }
 
+static json_t *channels_json(const slc_training_stage *stage)
+{
+    json_t *channels = json_array();
+    for (uint32_t c = 0; c < stage->channel_count; c++) {
+        const slc_training_channel *channel = &stage->channels[c];
+        json_array_append_new(channels, json_pack("{s:s, s:i, s:i, s:b, s:I, s:o}", "what", channel->what, "piece",
+                                                  (int)channel->piece, "stage", (int)channel->stage, "receives",
+                                                  (int)channel->receives, "bytes", (json_int_t)channel->step_bytes,
+                                                  "waited_s", number(channel->waited_s)));
+    }
+    return channels;
+}
+
+static json_t *stage_json(const slc_training_pipeline *pipeline, uint32_t number_of)
+{
+    const slc_training_stage *stage = &pipeline->stages[number_of];
+    json_t *layers = json_array();
+    for (uint32_t l = 0; l < pipeline->layer_count; l++)
+        if (pipeline->pieces[l] % pipeline->stage_count == number_of)
+            json_array_append_new(layers, json_string(pipeline->layers[l]));
+    return json_pack("{s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "layers", layers, "planned_bytes",
+                     (json_int_t)stage->planned_bytes, "peak_bytes", (json_int_t)stage->peak_bytes, "slots",
+                     2 * (json_int_t)pipeline->micro_batches * pipeline->chunks, "compute_s", number(stage->compute_s),
+                     "idle_s", number(stage->idle_s), "exposed_s", number(stage->exposed_s), "end_s",
+                     number(stage->end_s), "channels", channels_json(stage));
+}
+
+static json_t *pipeline_json(const slc_training_pipeline *pipeline)
+{
+    if (!pipeline) return json_null();
+    json_t *cuts = json_array(), *stages = json_array();
+    for (uint32_t l = 1; l < pipeline->layer_count; l++)
+        if (pipeline->pieces[l] != pipeline->pieces[l - 1])
+            json_array_append_new(cuts, json_string(pipeline->layers[l]));
+    for (uint32_t s = 0; s < pipeline->stage_count; s++) json_array_append_new(stages, stage_json(pipeline, s));
+    return json_pack("{s:i, s:i, s:s, s:i, s:i, s:o, s:o}", "stage_count", (int)pipeline->stage_count, "replicas",
+                     (int)pipeline->replicas, "schedule", pipeline->schedule, "chunks", (int)pipeline->chunks,
+                     "micro_batches", (int)pipeline->micro_batches, "cuts", cuts, "stages", stages);
+}
+
 static json_t *saves_json(const slc_training_saved *saved)
 {
     if (!saved->count) return json_null();
@@ -145,6 +185,7 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
     json_object_set_new(run, "prediction", prediction_json(&r->prediction));
     json_object_set_new(run, "examples", examples_json(&r->examples));
     json_object_set_new(run, "saves", saves_json(&r->saved));
+    json_object_set_new(run, "pipeline", pipeline_json(r->pipeline));
     if (memory->pinned_bytes) json_object_set_new(run, "pinned_bytes", json_integer((json_int_t)memory->pinned_bytes));
     return run;
 }

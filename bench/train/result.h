@@ -4,6 +4,7 @@
 #include "bench/cli/outcome.h"
 #include "bench/train/data/data_about.h"
 #include "bench/train/options/training_options.h"
+#include "bench/train/stages.h"
 
 #include <sluice/plan.h>
 #include <stdbool.h>
@@ -111,7 +112,8 @@ typedef struct {
     const char *device;                     /* as sluice_runtime_device says */
     sluice_model_config model;              /* with what the data decided */
     uint32_t length;                        /* tokens a sequence; 0: images */
-    sluice_memory_report memory;
+    sluice_memory_report memory;            /* in a pipeline of the rank that needs most */
+    slc_training_pipeline *pipeline;        /* NULL: there is none */
     uint64_t dp_bytes;                 /* the bytes that a budget of 100 % means */
     char *new_parameters;              /* names of those that --weights lacks, with commas between; NULL: none */
     char weights_sha256[65];           /* "": not hashed */

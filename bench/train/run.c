@@ -16,6 +16,7 @@
 #include "bench/train/run/saves.h"
 #include "bench/train/run/shared_data.h"
 #include "bench/train/saved_weights.h"
+#include "bench/train/stages.h"
 #include "bench/train/words/doubts.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -48,6 +49,7 @@ typedef struct {
     slc_run_feed feed;
     slc_run_evaluation evaluation;
     slc_training_saves saves;
+    slc_stage_notes *stages;       /* NULL: there is no pipeline */
     slc_training_samples *samples; /* NULL: none are wanted */
     uint64_t repeats;              /* repeats of the last step; each takes further data */
     uint32_t plan;                 /* number of the plan that was shown; 0: none */
@@ -152,6 +154,7 @@ static sluice_status create_runtime(training *t, const sluice_model_config *mode
     if (!status) status = reserve_data(t, model);
     if (!status) status = keep_batches(t, model);
     if (!status) status = sluice_runtime_commit(t->rt);
+    if (!status) status = slc_stage_notes_create(t->rt, &t->stages);
     if (!status && t->options->trace) status = sluice_runtime_record(t->rt);
     if (!status) status = first_weights(t);
     if (!status && t->watch && t->watch->stops) sluice_model_check(t->model, give_up_at_second_stop, t);
@@ -254,6 +257,7 @@ static void end_run(training *t)
     slc_training_data_close(t->data);
     json_decref(t->identity.beside);
     slc_step_batches_destroy(t->feed.step_batches);
+    slc_stage_notes_destroy(t->stages);
     slc_run_evaluation_fini(&t->evaluation);
     slc_run_rates_fini(&t->rates);
     slc_training_samples_close(t->samples);
@@ -313,6 +317,7 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
     if (!status) status = slc_run_feed_step(&t->feed, micro_batches);
     slc_run_feed_count(&t->feed, slc_recipe_batch_at(&t->rates.batches, step + 1)); /* while a device computes */
     if (!status) status = sluice_step_end(t->rt, &report);
+    if (!status) status = slc_stage_notes_add(t->stages, t->rt, report.plan);
     if (!status && t->place.has_head) status = sluice_model_loss(t->model, &out->loss);
     if (status) return status;
     out->loss *= of_mean; /* of each target */
@@ -524,7 +529,8 @@ static sluice_status run_steps(training *t)
 
 static sluice_status finish_run(training *t)
 {
-    const slc_run_ended ended = {t->world, t->options, t->watch, &t->place, t->rt, t->model, t->data, &t->evaluation};
+    const slc_run_ended ended = {t->world, t->options, t->watch,  &t->place,     t->rt,
+                                 t->model, t->data,    t->stages, &t->evaluation};
     slc_outcome_add(&t->result->outputs, slc_outcome_status(&t->saves.unsaved));
     return slc_run_finish(&ended, t->result);
 }

@@ -193,5 +193,6 @@ void slc_training_result_free(slc_training_result *result)
     free_steady(&result->after_freeze);
     free(result->course.points);
     free(result->new_parameters);
+    slc_training_pipeline_destroy(result->pipeline);
     *result = (slc_training_result){0};
 }

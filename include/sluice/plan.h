@@ -99,6 +99,49 @@ SLUICE_API sluice_status sluice_runtime_prediction(sluice_runtime *rt, sluice_pr
  * result; a name that is not UTF-8). */
 SLUICE_API sluice_status sluice_runtime_plan_json(sluice_runtime *rt, const char *model, char **plan, char **profile);
 
+/* ---- A stage of a pipeline ---- */
+
+enum {
+    SLUICE_STAGE_CHANNELS_MAX = 34 /* ends of channels that a stage has, at most */
+};
+
+/* One end of a channel between two stages. A step sends a message on it for each micro-batch. */
+typedef struct {
+    const char *what;    /* "activations", "gradients", "rows", "gradients of rows"; static memory */
+    uint32_t piece;      /* of the model that lies behind the cut which the channel crosses; 0: rows of a table */
+    uint32_t stage;      /* where the other end is */
+    bool receives;       /* else this rank sends */
+    uint64_t step_bytes; /* of the last step's messages */
+    double waited_s;     /* compute waited so long for them in that step; one that sends is waited for where its bytes
+                            are in the way of the next ones */
+} sluice_stage_channel;
+
+/* A rank's stage, and the last step on it. slots_s + idle_s + exposed_s is less than the step by what the rank does
+ * between slots: updates on its own thread, and the program. sluice_step_report.exposed_s is idle_s + exposed_s. */
+typedef struct {
+    size_t struct_size;         /* of this struct; SLUICE_INIT sets it */
+    uint32_t stages;            /* 0: there is no pipeline, and all that follows is 0 */
+    uint32_t replicas;          /* ranks that hold this stage */
+    uint32_t stage;             /* this rank's, from 0 */
+    uint32_t chunks;            /* pieces of the model that a stage holds: piece c * stages + stage is its chunk c */
+    const char *schedule;       /* valid as long as the runtime */
+    double slots_s;             /* its forwards, recomputations and backwards took so long */
+    double idle_s;              /* no slot ran, because messages of other stages were to come, or the step's end */
+    double exposed_s;           /* a slot waited for the stage's own updates and gathers */
+    double end_s;               /* the part of idle_s at the step's end, when all stages agree */
+    uint32_t layer_count;       /* of the whole model */
+    uint32_t channel_count;     /* of `channels` */
+    sluice_stage_channel channels[SLUICE_STAGE_CHANNELS_MAX]; /* in no order that means something */
+} sluice_stage_report;
+
+/* Says which stage of a pipeline this rank is, what the stages hold, and how the last step that ended went here. After
+ * commit, at any time, also when the runtime has failed. Local. Errors: ORDER (before commit). */
+SLUICE_API sluice_status sluice_runtime_stage(const sluice_runtime *rt, sluice_stage_report *report);
+/* Gives the name of layer number `layer` of the whole model, valid as long as the runtime, and the piece that it is in.
+ * Local; the same on every rank. Errors: ORDER (before commit), ARGUMENT (there is no such layer, or no pipeline). */
+SLUICE_API sluice_status sluice_runtime_piece(const sluice_runtime *rt, uint32_t layer, const char **name,
+                                              uint32_t *piece);
+
 #ifdef __cplusplus
 }
 #endif

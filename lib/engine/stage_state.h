@@ -4,6 +4,7 @@
 
 #include "lib/comm/channels.h"
 #include "lib/engine/model/state.h"
+#include "lib/engine/step_state.h"
 #include "lib/plan/request.h"
 
 enum { SLC_ROWS, SLC_ROW_GRADIENTS };
@@ -51,7 +52,29 @@ typedef struct {
     slc_gate agreed;            /* counts agreements that are over, */
     uint32_t agreements;        /* and passes that have begun, each of which has one */
     int64_t *words, *all_words; /* of this rank; of all ranks */
+
+    struct {
+        slc_stage_times times;
+        double exposed_s;
+        uint64_t bytes_before[SLC_STAGE_CHANNELS_MAX], bytes[SLC_STAGE_CHANNELS_MAX]; /* of channels, all so far */
+    } last; /* the last step that has ended */
 } slc_stage;
+
+/* The piece of the model that has a layer of the whole model. */
+static inline uint32_t slc_stage_piece_of(const slc_stage *stage, uint32_t layer)
+{
+    uint32_t piece = 0;
+    while (piece + 1 < stage->stages * stage->cut.chunks && stage->cut.first_layer[piece + 1] <= layer) piece++;
+    return piece;
+}
+
+/* Seconds in which a stage's compute waited for other stages; 0 where there is no pipeline. */
+static inline double slc_stage_idle_s(const slc_stage_times *times)
+{
+    double sum_s = times->end_s;
+    for (uint32_t c = 0; c < SLC_STAGE_CHANNELS_MAX; c++) sum_s += times->waited_s[c];
+    return sum_s;
+}
 
 static inline bool slc_is_stage(const slc_stage *stage)
 {

@@ -6,6 +6,13 @@
 #include "lib/optim/compressed.h"
 #include "lib/plan/plan.h"
 
+/* The time of a step of a stage of a pipeline that its operations do not tell. */
+typedef struct {
+    double slots_s;
+    double waited_s[SLC_STAGE_CHANNELS_MAX]; /* compute waited for messages of each channel, */
+    double end_s;                            /* and for the other stages at the step's end */
+} slc_stage_times;
+
 typedef struct slc_step_state {
     uint64_t step;
     uint32_t micro_batches; /* that it runs (slc_step_ordinal) */
@@ -20,6 +27,7 @@ typedef struct slc_step_state {
     int64_t non_finite; /* reduced ranges with NaN or infinity, of all ranks after agreement */
     uint32_t bad_param; /* the first parameter in which this rank found such a range, or SLC_NONE */
     double exposed_s;
+    slc_stage_times stage;
     uint64_t started_ns, bytes_sent_before;
     const struct slc_word_set *ahead; /* step/words.h; NULL on a device that does not run ahead. Where it is not NULL,
                                          factor stays 1, and bins, non_finite, bad_param and skip are known to the

@@ -194,6 +194,11 @@ CALL(instruction_set, answer(sluice_instruction_set() != NULL))
 /* plan.h, trace.h, checkpoint.h */
 static sluice_plan_report plan_report = {.struct_size = sizeof plan_report};
 CALL(runtime_plan, sluice_runtime_plan(GIVE(1, p->rt), GIVE(2, &plan_report)))
+static sluice_stage_report stage_report = {.struct_size = sizeof stage_report};
+static const char *layer_name;
+static uint32_t layer_piece;
+CALL(runtime_stage, sluice_runtime_stage(GIVE(1, p->rt), GIVE(2, &stage_report)))
+CALL(runtime_piece, sluice_runtime_piece(GIVE(1, p->rt), 0, GIVE(2, &layer_name), GIVE(3, &layer_piece)))
 static sluice_plan_trial plan_trial = {.struct_size = sizeof plan_trial};
 CALL(trial_count, answer(sluice_runtime_trial_count(GIVE(1, p->rt)) != 0))
 CALL(runtime_trial, sluice_runtime_trial(GIVE(1, p->rt), 0, GIVE(2, &plan_trial)))
@@ -439,6 +444,8 @@ static const row table[] = {
     {HOOKS, "sluice_runtime_plan", runtime_plan, "AA", AFTER_COMMIT},
     {HOOKS, "sluice_runtime_plan_json", plan_json, "AAAA", AFTER_COMMIT},
     {HOOKS, "sluice_runtime_trial_count", trial_count, "N", "NNNNNNNNNNNNN"},
+    {HOOKS, "sluice_runtime_stage", runtime_stage, "AA", AFTER_COMMIT},
+    {HOOKS, "sluice_runtime_piece", runtime_piece, "AAA", "OAAAAAAAAAAOA"}, /* there is no pipeline */
     {HOOKS, "sluice_runtime_trial", runtime_trial, "AA", "AAAAAAAAAAAAA"}, /* no plan was tried */
     {HOOKS, "sluice_runtime_prediction", runtime_prediction, "AA", BETWEEN_STEPS},
     {HOOKS, "sluice_runtime_trace", runtime_trace, "AA", "OOOOOOOOOOFFP"}, /* nothing is recorded */

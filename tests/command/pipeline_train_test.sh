@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `sluice train --pipeline`: the weights, losses and evaluations of one rank with the same micro-batches, whatever the
-# schedule and the cuts; a checkpoint of stages goes on without them; what a pipeline does not do yet is refused by name.
+# schedule and the cuts; results say what each stage did; a checkpoint of stages goes on without them; what a pipeline
+# does not do yet is refused by name.
 . "$(dirname "$0")/../support/command_check.sh"
 . "$(dirname "$0")/../support/train_check.sh"
 
@@ -20,6 +21,40 @@ equal_runs() {
     check 'two stages' "$(numbers_of "$work/one.json")" "$(numbers_of "$work/two.json")"
     train "${short[@]}" -n 3 --pipeline 3 --pipeline-schedule gpipe --pipeline-cuts h.1,head --json "$work/three.json"
     check 'three stages' "$(numbers_of "$work/one.json")" "$(numbers_of "$work/three.json")"
+}
+
+# The result has the stages: layers by the cuts, bytes by channel as both ends count them, times that a step has room
+# for; the end names the stage that computes longest.
+results_have_stages() {
+    train --size nano --micro-batches 4 --steps 6 -n 2 --pipeline 2 --pipeline-schedule interleaved \
+        --pipeline-cuts h.0,h.1,head --json "$work/stages.json"
+    check 'stages with chunks train' 0 $code
+    check 'the end has a table' 2 "$(grep -cE '^ +[01]  (embed, h.1|h.0, )' "$work/out")"
+    check 'and says why' yes "$(grep -qE '^idle    [0-9.]+ % of the step.*because stage [01] computes longest' \
+        "$work/out" && echo yes)"
+    python3 - "$work/stages.json" <<'EOF' || failed=1
+import json, sys
+run = json.load(open(sys.argv[1]))["runs"][0]
+pipeline = run["pipeline"]
+stages = pipeline["stages"]
+assert (pipeline["stage_count"], pipeline["replicas"], pipeline["chunks"], pipeline["micro_batches"]) == (2, 1, 2, 4)
+assert pipeline["schedule"] == "interleaved" and pipeline["cuts"] == ["h.0", "h.1", "head"], pipeline
+assert stages[0]["layers"][0] == "embed" and stages[1]["layers"][0] == "h.0" and stages[1]["layers"][-1] == "head"
+assert max(s["peak_bytes"] for s in stages) == run["peak_bytes"]
+for number, stage in enumerate(stages):
+    assert stage["slots"] == 16 and stage["peak_bytes"] == stage["planned_bytes"] > 0, stage
+    # Medians of parts need not add up, but none of them is longer than all of the run's steps.
+    for key in ("compute_s", "idle_s", "exposed_s", "end_s"):
+        assert 0 <= stage[key] < run["train_s"], (key, stage)
+    for end in stage["channels"]:
+        others = [o for o in stages[end["stage"]]["channels"]
+                  if (o["what"], o["piece"], o["stage"], o["receives"]) ==
+                     (end["what"], end["piece"], number, not end["receives"])]
+        assert len(others) == 1 and others[0]["bytes"] == end["bytes"] > 0, (end, others)
+kinds = {(c["what"], c["piece"]) for s in stages for c in s["channels"]}
+assert kinds == {(w, p) for w in ("activations", "gradients") for p in (1, 2, 3)} | \
+    {("rows", 0), ("gradients of rows", 0)}, kinds
+EOF
 }
 
 going_on() {
@@ -42,6 +77,7 @@ refusals() {
 }
 
 equal_runs
+results_have_stages
 going_on
 refusals
 [ $failed = 0 ] && echo "sluice train --pipeline: all as promised"

@@ -54,24 +54,6 @@ static sluice_status count_examples(const slc_run_ended *run, slc_training_resul
     return status;
 }
 
-/* Stages need different memory: the result has that of the one that needs most. */
-static sluice_status take_largest_memory(const slc_run_ended *run, sluice_memory_report *memory)
-{
-    const uint64_t mine[2] = {memory->planned_bytes, memory->peak_bytes};
-    uint64_t(*all)[2] = slc_run_place_pipelined(run->place) ? malloc(run->place->ranks * sizeof *all) : NULL;
-    if (!slc_run_place_pipelined(run->place)) return SLUICE_OK;
-    sluice_status status =
-        all ? sluice_world_all_gather(run->world, mine, sizeof mine, all)
-            : slc_error(SLUICE_ERR_MEMORY, "memory of %llu ranks", (unsigned long long)run->place->ranks);
-    for (uint64_t r = 0; !status && r < run->place->ranks; r++) {
-        if (all[r][1] <= memory->peak_bytes) continue;
-        memory->planned_bytes = all[r][0];
-        memory->peak_bytes = all[r][1];
-    }
-    free(all);
-    return status;
-}
-
 static sluice_status take_trials(const sluice_runtime *rt, slc_training_result *result)
 {
     sluice_status status = SLUICE_OK;
@@ -97,7 +79,9 @@ sluice_status slc_run_finish(const slc_run_ended *run, slc_training_result *resu
     result->device = sluice_runtime_device(run->rt);
     result->memory = SLUICE_INIT(sluice_memory_report);
     if (!status) status = sluice_runtime_memory(run->rt, &result->memory);
-    if (!status) status = take_largest_memory(run, &result->memory);
+    if (!status)
+        status = slc_stage_notes_gather(run->stages, run->rt, (uint32_t)o->micro_batches, &result->memory,
+                                        &result->pipeline);
     if (!status) status = take_trials(run->rt, result);
     if (!status && o->trace) status = without_it(&result->outputs, write_trace(run));
     if (!status && run->watch && run->watch->finished) status = run->watch->finished(run->rt, run->watch->context);

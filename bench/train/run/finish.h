@@ -3,6 +3,7 @@
 
 #include "bench/train/run/evaluation.h"
 #include "bench/train/run/place.h"
+#include "bench/train/stages.h"
 #include "bench/train/watch.h"
 
 typedef struct {
@@ -13,6 +14,7 @@ typedef struct {
     sluice_runtime *rt;
     sluice_model *model;
     slc_training_data *data;
+    slc_stage_notes *stages; /* NULL: there is no pipeline */
     slc_run_evaluation *evaluation;
 } slc_run_ended;
 

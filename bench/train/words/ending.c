@@ -4,6 +4,7 @@
 
 #include "bench/train/options/onebit_options.h"
 #include "bench/train/words/progress.h"
+#include "bench/train/words/stages.h"
 #include "lib/base/text/shell_word.h"
 
 #include <inttypes.h>
@@ -188,6 +189,7 @@ void slc_training_print_end(FILE *file, const slc_training_options *o, const slc
     print_time(file, r);
     print_examples(file, &r->examples);
     print_memory(file, r);
+    slc_training_print_stages(file, r->pipeline, r->step_s);
     print_phases(file, o, r);
     print_saves(file, &r->saved);
     print_places(file, o, r);

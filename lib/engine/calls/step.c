@@ -17,6 +17,7 @@
 #include "lib/engine/step/messages.h"
 #include "lib/engine/step/pass.h"
 #include "lib/engine/stages/stage_evaluation.h"
+#include "lib/engine/stages/stage_report.h"
 #include "lib/engine/step/stage_rows.h"
 #include "lib/engine/stages/stages_agree.h"
 #include "lib/engine/step/words.h"
@@ -392,7 +393,7 @@ static sluice_step_report make_report(const sluice_runtime *rt, const slc_step_s
     return (sluice_step_report){
         .step = step->step,
         .step_s = slc_seconds(slc_clock_ns() - step->started_ns),
-        .exposed_s = step->exposed_s,
+        .exposed_s = step->exposed_s + slc_stage_idle_s(&step->stage),
         .gradient_norm = reports_norm(rt) ? slc_norm_result(step->bins) * fabs(step->left_scale) : NAN,
         .compressed = step->compressed,
         .own_norm = rt->config.clip > 0 && any_onebit(rt) && step->mode != SLC_STEP_AVERAGE ? slc_own_norm(step) : NAN,
@@ -450,6 +451,7 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
     pass->has_previous = true;
     if (!step->skip) rt->step = step->step;
     if (!step->skip) slc_phase_note_replicas(rt, step->mode);
+    slc_stage_report_note(rt, step);
     slc_measure_step_end(rt);
     sluice_step_report made = make_report(rt, step);
     status = slc_runtime_fail(rt, slc_check_lives(rt));

@@ -123,18 +123,6 @@ static sluice_status share_cuts(sluice_runtime *rt, const slc_stages_request *re
     return slc_runtime_share(rt, status, cut, sizeof *cut);
 }
 
-static uint32_t pieces_of(const slc_stage *stage)
-{
-    return stage->stages * stage->cut.chunks;
-}
-
-static uint32_t piece_of_layer(const slc_stage *stage, uint32_t layer)
-{
-    uint32_t piece = 0;
-    while (piece + 1 < pieces_of(stage) && stage->cut.first_layer[piece + 1] <= layer) piece++;
-    return piece;
-}
-
 /* Checks that the program says which forward reads last what may cross a cut: without its word everything that a
  * forward makes seems to be read by the next layer. */
 static sluice_status check_readers(const sluice_runtime *rt)
@@ -146,7 +134,7 @@ static sluice_status check_readers(const sluice_runtime *rt)
             activation->last_forward_layer || (activation->last_layer && activation->last == SLUICE_FORWARD);
         const uint32_t next = activation->layer + 1;
         if (activation->first != SLUICE_FORWARD || activation->recomputable || told) continue;
-        if (next == rt->model.layer_count || piece_of_layer(stage, next) == piece_of_layer(stage, next - 1)) continue;
+        if (next == rt->model.layer_count || slc_stage_piece_of(stage, next) == slc_stage_piece_of(stage, next - 1)) continue;
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "pipeline %u: activation \"%s\" of layer \"%s\" may cross the cut before layer \"%s\", and "
                          "nothing says which forward reads it last: set last_forward_layer",
@@ -188,7 +176,7 @@ static sluice_status take_layers(sluice_runtime *rt)
     if (!own) return slc_error(SLUICE_ERR_MEMORY, "layers");
     for (uint32_t p = 0; p < model->param_count; p++) {
         sluice_param *param = model->params[p];
-        param->holder = piece_of_layer(stage, rt->job.units[param->unit].uses[0].layer) % stage->stages;
+        param->holder = slc_stage_piece_of(stage, rt->job.units[param->unit].uses[0].layer) % stage->stages;
         param->layer = local_layer(stage, param->layer);
     }
     for (uint32_t w = 0; w < model->workspace_count; w++)

@@ -33,6 +33,12 @@ static bool is_usual(const sluice_runtime *rt)
     return m->step_from_ns && !m->step_unlike && whole && !rt->steps[rt->train.parity].skip;
 }
 
+static double waited_s(const sluice_runtime *rt)
+{
+    const slc_step_state *step = &rt->steps[rt->train.parity];
+    return step->exposed_s + slc_stage_idle_s(&step->stage);
+}
+
 void slc_measure_step_end(sluice_runtime *rt)
 {
     slc_measure *m = rt->measure;
@@ -41,7 +47,7 @@ void slc_measure_step_end(sluice_runtime *rt)
     sluice_step_parts step = {
         .step_s = slc_seconds(slc_clock_ns() - m->step_from_ns),
         .compute_s = m->step_compute_s + (m->computed_update.seconds - m->updated_before_s),
-        .waiting_s = rt->steps[rt->train.parity].exposed_s + m->settled_s,
+        .waiting_s = waited_s(rt) + m->settled_s,
         .transfer_s = used.carried_s - m->used_before.carried_s,
     };
     step.outside_s = step.step_s - step.compute_s - step.waiting_s;

@@ -2,6 +2,7 @@
  * this file. */
 #include "lib/engine/stages/stages_agree.h"
 
+#include "lib/base/clock.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/agreement.h"
 #include "lib/engine/step/pass.h"
@@ -21,7 +22,9 @@ sluice_status slc_stages_agree(sluice_runtime *rt, slc_pass *pass, slc_step_stat
     if (!slc_is_stage(&rt->stage)) return SLUICE_OK;
     sluice_status status = slc_pass_wait_before(rt, pass, rt->agreement.item, &step->exposed_s);
     if (!status) status = slc_agreement_begin(rt, step);
+    const uint64_t came_ns = slc_clock_ns();
     if (!status) status = sluice_world_all_gather(rt->world, rt->agreement.words, 8 * count, rt->stage.all_words);
+    step->stage.end_s += slc_seconds(slc_clock_ns() - came_ns);
     if (status) return status;
     add_up(rt, count);
     status = slc_agreement_end(rt, step);

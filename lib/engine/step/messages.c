@@ -157,12 +157,12 @@ void slc_stage_messages_let_wait(sluice_runtime *rt, slc_pass *pass, uint32_t it
 
 /* ---- Waiting ---- */
 
-sluice_status slc_stage_messages_wait(sluice_runtime *rt, uint32_t channel, uint32_t count, double *exposed_s)
+sluice_status slc_stage_messages_wait(sluice_runtime *rt, uint32_t channel, uint32_t count, double *waited_s)
 {
     if (slc_gate_passed(slc_channel_completed(rt->stage.channels[channel]), count)) return slc_runtime_healthy(rt);
     const uint64_t start_ns = slc_clock_ns();
     sluice_status status = slc_channel_wait(rt->stage.channels[channel], count);
-    if (exposed_s) *exposed_s += slc_seconds(slc_clock_ns() - start_ns);
+    if (waited_s) *waited_s += slc_seconds(slc_clock_ns() - start_ns);
     return status;
 }
 

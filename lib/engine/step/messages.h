@@ -19,8 +19,8 @@ sluice_status slc_stage_messages_submit(sluice_runtime *rt, slc_pass *pass, uint
  * the stages' words up (agreement.h). */
 void slc_stage_messages_let_wait(sluice_runtime *rt, slc_pass *pass, uint32_t item, slc_op *op);
 
-/* Waits until a channel has completed `count` transfers; *exposed_s, if not NULL, grows by the time. */
-sluice_status slc_stage_messages_wait(sluice_runtime *rt, uint32_t channel, uint32_t count, double *exposed_s);
+/* Waits until a channel has completed `count` transfers; *waited_s, if not NULL, grows by the time. */
+sluice_status slc_stage_messages_wait(sluice_runtime *rt, uint32_t channel, uint32_t count, double *waited_s);
 /* Waits until the messages of the pass before the running one are complete: the next pass uses their contexts. */
 sluice_status slc_stage_messages_settle(sluice_runtime *rt, const slc_pass *pass);
 /* Bytes of the messages that this rank has sent; 0 where there is no pipeline. */

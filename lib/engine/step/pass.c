@@ -341,7 +341,9 @@ static sluice_status wait_for_item(sluice_runtime *rt, slc_pass *pass, uint32_t 
         if (slc_on_compute_lane(before) || !slc_pass_threshold(rt, pass, after, &count)) continue;
         if (slc_is_message(before->kind)) {
             if (!after->previous) status = slc_stage_messages_submit(rt, pass, after->item + 1);
-            if (!status) status = slc_stage_messages_wait(rt, before->index, count, exposed_s);
+            /* In an evaluation nobody asks for the time. */
+            double *waited_s = exposed_s ? &rt->steps[pass->parity].stage.waited_s[before->index] : NULL;
+            if (!status) status = slc_stage_messages_wait(rt, before->index, count, waited_s);
             continue;
         }
         if (!after->previous) status = submit_what_fits(rt, pass, running_order(pass)->ordinal[after->item] + 1);
