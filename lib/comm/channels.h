@@ -65,5 +65,9 @@ slc_gate *slc_channel_completed(slc_channel *channel);
  * complete, even when the world has failed since; else the failure. */
 sluice_status slc_channel_wait(slc_channel *channel, uint32_t index);
 
+/* Says that the world's ranks are so many stages of a pipeline, each of as many ranks that are neighbours: lines about
+ * ranks that fail name their stages from then on. 0: there is none, as at first. Local, any thread. */
+void slc_comm_name_stages(slc_comm *comm, uint32_t stages);
+
 /* Bytes of the transfers that are complete at this end. */
 uint64_t slc_channel_bytes(const slc_channel *channel);

@@ -7,6 +7,7 @@
 #include "lib/base/status.h"
 #include "lib/comm/control/collect.h"
 #include "lib/comm/control/socket.h"
+#include "lib/comm/control/stage_words.h"
 #include "lib/comm/control/watch.h"
 
 #include <errno.h>
@@ -56,8 +57,8 @@ void slc_control_fail_left(slc_control *control, int rank, const char *while_wha
 {
     const char *words = control->departures[rank].words;
     if (words && control->departures[rank].code && !slc_failed(control->failure)) control->reporter = rank;
-    slc_failure_set(control->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d left while %s%s%s", rank, while_what,
-                    words ? "; its last error: " : "", words ? words : "");
+    slc_failure_set(control->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d%s left while %s%s%s", rank,
+                    slc_stage_of(control, rank).text, while_what, words ? "; its last error: " : "", words ? words : "");
 }
 
 /* Fails the world if the collective in course needs a rank that has left. */
@@ -106,7 +107,8 @@ static void on_fail(slc_control *control, const slc_frame *frame, const char *da
     if (frame->rank < 0)
         slc_failure_set(control->failure, (sluice_status)frame->status, tell, "%s", line);
     else
-        slc_failure_set(control->failure, SLUICE_ERR_PEER, tell, "rank %d failed: %s", frame->rank, line);
+        slc_failure_set(control->failure, SLUICE_ERR_PEER, tell, "rank %d%s failed: %s", frame->rank,
+                        slc_stage_of(control, frame->rank).text, line);
 }
 
 static void take_doing(slc_socket *link, const slc_frame *frame, const char *data)
@@ -189,16 +191,19 @@ static void watch_silence(slc_control *control, slc_socket *link, uint64_t now_n
     if (link->fd < 0 || link->deaf || link->left) return;
     uint64_t silent = now_ns - link->heard_ns;
     if (silent <= silence_ns) {
-        if (link->stalled) slc_log(SLC_LOG_WARN, "rank %d is back", link->rank);
+        if (link->stalled)
+            slc_log(SLC_LOG_WARN, "rank %d%s is back", link->rank, slc_stage_of(control, link->rank).text);
         link->stalled = false;
         return;
     }
     if (!link->stalled)
-        slc_log(SLC_LOG_WARN, "rank %d stalled: no sign of life for %.0f s", link->rank, slc_seconds(silent));
+        slc_log(SLC_LOG_WARN, "rank %d%s stalled: no sign of life for %.0f s", link->rank,
+                slc_stage_of(control, link->rank).text, slc_seconds(silent));
     link->stalled = true;
     if (silent > control->watch.silence_ns)
         slc_failure_set(control->failure, SLUICE_ERR_TIMEOUT, SLC_TELL_FACT,
-                        "rank %d stalled: no sign of life for %.0f s (SLUICE_COMM_TIMEOUT)", link->rank,
+                        "rank %d%s stalled: no sign of life for %.0f s (SLUICE_COMM_TIMEOUT)", link->rank,
+                        slc_stage_of(control, link->rank).text,
                         slc_seconds(silent));
 }
 

@@ -91,6 +91,20 @@ static void test_left(void **state)
     }
 }
 
+/* In a pipeline the line has the stage too, of which replicas are neighbours. */
+static void test_lost_stage(void **state)
+{
+    (void)state;
+    slc_failure failure;
+    slc_failure_init(&failure);
+    slc_control control = {.rank = 0, .size = 6, .failure = &failure, .stages = 3};
+    slc_socket link = {.fd = -1, .rank = 3};
+    slc_socket_lose(&control, &link, 0);
+    assert_int_equal(slc_failure_get(&failure), SLUICE_ERR_PEER);
+    assert_string_equal(failure.line, "rank 3 (stage 1 of 3) died: its connection was closed");
+    slc_failure_fini(&failure);
+}
+
 /* A host that does not answer is told from a rank that closed its connection, whatever the network said of it. */
 static void test_lost(void **state)
 {
@@ -120,6 +134,6 @@ static void test_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_memory), cmocka_unit_test(test_left),
-                                       cmocka_unit_test(test_lost)};
+                                       cmocka_unit_test(test_lost), cmocka_unit_test(test_lost_stage)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

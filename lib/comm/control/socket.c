@@ -2,6 +2,8 @@
  * control_test.c covers this file. */
 #include "lib/comm/control/socket.h"
 
+#include "lib/comm/control/stage_words.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,11 +58,11 @@ void slc_socket_lose(slc_control *control, slc_socket *link, int error)
     slc_socket_close(link);
     if (link->left || control->leaving) return;
     if (is_silence(error))
-        slc_failure_set(control->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d is gone: its host does not answer",
-                        link->rank);
+        slc_failure_set(control->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d%s is gone: its host does not answer",
+                        link->rank, slc_stage_of(control, link->rank).text);
     else
-        slc_failure_set(control->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d died: its connection was closed",
-                        link->rank);
+        slc_failure_set(control->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d%s died: its connection was closed",
+                        link->rank, slc_stage_of(control, link->rank).text);
 }
 
 void slc_socket_flush(slc_control *control, slc_socket *link)

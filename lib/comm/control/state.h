@@ -5,6 +5,7 @@
 #include "lib/comm/failure.h"
 #include "lib/comm/sockets/wire.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -128,5 +129,6 @@ typedef struct {
     bool hears;        /* before it leaves, it waits until the reporter has left */
     int reporter;      /* the rank whose own trouble the failure is, in its words; -1: none said so */
     slc_watch watch;
-    slc_doing doing; /* this rank's, for its next beat */
+    slc_doing doing;         /* this rank's, for its next beat */
+    _Atomic uint32_t stages; /* of a pipeline, which lines name beside ranks; 0: there is none. Written by any thread */
 } slc_control;

@@ -130,3 +130,8 @@ void slc_channels_close(slc_channel **channels, uint32_t count)
         channels[i] = NULL;
     }
 }
+
+void slc_comm_name_stages(slc_comm *comm, uint32_t stages)
+{
+    atomic_store_explicit(&slc_comm_world(comm)->control.stages, stages, memory_order_relaxed);
+}

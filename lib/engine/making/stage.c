@@ -89,6 +89,7 @@ sluice_status slc_stage_begin(sluice_runtime *rt)
     slc_gate_init(&rt->stage.agreed);
     rt->stage.stages = rt->config.pipeline;
     rt->stage.number = (uint32_t)rt->rank;
+    slc_comm_name_stages(rt->comm, rt->stage.stages);
     slc_stage_rows_reserve(rt);
     rt->planning.fuse_bytes = 0; /* a unit of several layers could not be cut */
     rt->lane = rt->stage.group;
@@ -409,6 +410,7 @@ void slc_stage_destroy(sluice_runtime *rt)
     free(stage->schedule);
     free(stage->cuts);
     if (!slc_is_stage(stage)) return;
+    slc_comm_name_stages(rt->comm, 0);
     for (uint32_t c = 0; stage->carried && c < stage->own.job.channel_count; c++) free(stage->carried[c]);
     free(stage->carried);
     free(stage->carried_count);
