@@ -12,6 +12,10 @@ numbers_of() { # FILE: what must not depend on the stages
     grep -E '"(evaluation_loss|final_loss)"' "$1"
 }
 
+cuts_of() { # FILE
+    python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["runs"][0]["pipeline"]["cuts"])' "$1"
+}
+
 equal_runs() {
     train "${short[@]}" -n 1 --tied split --json "$work/one.json"
     check 'one rank trains' 0 $code
@@ -20,6 +24,10 @@ equal_runs() {
     check 'the start says so' yes "$(grep -q '^pipeline  *2 stages, schedule 1f1b, cuts auto$' "$work/out" && echo yes)"
     check 'two stages' "$(numbers_of "$work/one.json")" "$(numbers_of "$work/two.json")"
     train "${short[@]}" -n 3 --pipeline 3 --pipeline-schedule gpipe --pipeline-cuts h.1,head --json "$work/three.json"
+    printf 'h.1\n head,\n' >"$work/cuts"
+    train "${short[@]}" -n 3 --pipeline 3 --pipeline-cuts "$work/cuts" --json "$work/file.json"
+    check 'cuts of a file' "$(numbers_of "$work/one.json")" "$(numbers_of "$work/file.json")"
+    check 'are those that ran' "['h.1', 'head']" "$(cuts_of "$work/file.json")"
     check 'three stages' "$(numbers_of "$work/one.json")" "$(numbers_of "$work/three.json")"
 }
 
@@ -69,6 +77,7 @@ going_on() {
 
 refusals() {
     refuses 'give off, or from 2' --pipeline 1
+    refuses 'a file with such names, or auto' -n 2 --pipeline 2 --pipeline-cuts "$work/nothing"
     refuses 'goes with --pipeline P' --pipeline-cuts h.1
     refuses 'not built in this version' -n 2 --pipeline 2 --pipeline-schedule 2bw
     refuses 'not with --trace yet' -n 2 --pipeline 2 --trace "$work/trace"

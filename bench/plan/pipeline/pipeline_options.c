@@ -1,13 +1,14 @@
 /* From options to a request. tests/command/pipeline_command_test.sh covers this file. */
 #include "bench/plan/pipeline/pipeline_options.h"
 
-#include "lib/base/file/json_file.h"
+#include "bench/cli/options/cuts_file.h"
 #include "lib/base/status.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST_STAGES = 1024 };
 
@@ -57,23 +58,6 @@ static sluice_status share_ranks(const slc_pipeline_options *o, slc_profile *pro
                      o->stages, ranks, o->stages, ranks, divisors);
 }
 
-/* Puts commas between the layers: in a file they may stand on lines of their own. */
-static void put_commas(char *text)
-{
-    char *to = text;
-    bool between = false;
-    for (const char *from = text; *from; from++) {
-        if (isspace((unsigned char)*from) || *from == ',') {
-            between = true;
-            continue;
-        }
-        if (between && to > text) *to++ = ',';
-        between = false;
-        *to++ = *from;
-    }
-    *to = 0;
-}
-
 static bool is_layer(const slc_job *job, const char *text)
 {
     const size_t length = strcspn(text, ",");
@@ -85,21 +69,12 @@ static bool is_layer(const slc_job *job, const char *text)
 /* The text is a list of layers, unless its first word is none and a file has that name. */
 static sluice_status read_cuts(const slc_job *job, const char *text, uint32_t pieces, uint32_t *first_layer)
 {
-    char *content = NULL;
-    size_t length;
-    FILE *file = is_layer(job, text) ? NULL : fopen(text, "re");
-    if (!file) return slc_error_context(slc_pipeline_cuts_read(job, text, pieces, first_layer), "--pipeline-cuts");
-    fclose(file);
-    sluice_status status = slc_json_file_read(text, &content, &length);
-    char *list = status ? NULL : strndup(content, length);
-    if (!status && !list) status = slc_error(SLUICE_ERR_MEMORY, "cuts");
-    if (!status) {
-        put_commas(list);
-        status = slc_pipeline_cuts_read(job, list, pieces, first_layer);
-    }
+    char *list = NULL;
+    const bool in_file = !is_layer(job, text) && access(text, F_OK) == 0;
+    sluice_status status = in_file ? slc_cuts_file_read(text, &list) : SLUICE_OK;
+    if (!status) status = slc_pipeline_cuts_read(job, in_file ? list : text, pieces, first_layer);
     free(list);
-    free(content);
-    return slc_error_context(status, "--pipeline-cuts %s", text);
+    return slc_error_context(status, in_file ? "--pipeline-cuts %s" : "--pipeline-cuts", text);
 }
 
 sluice_status slc_pipeline_options_apply(const slc_pipeline_options *o, slc_profile *profile, uint32_t *first_layer,

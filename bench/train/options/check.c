@@ -2,6 +2,7 @@
 #include "bench/train/options/options.h"
 
 #include "bench/cli/default_threads.h"
+#include "bench/cli/options/cuts_file.h"
 #include "bench/cli/throttle_option.h"
 #include "bench/train/options/batch_options.h"
 #include "bench/train/options/lr_schedule.h"
@@ -12,6 +13,7 @@
 #include "lib/weights/family.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -66,8 +68,33 @@ static sluice_status check_plan(const slc_training_options *o)
     return SLUICE_OK;
 }
 
+/* The layers of the bundled models are called so. */
+static bool is_layer(const char *name)
+{
+    const size_t length = strcspn(name, ",");
+    if (length == 4 && !strncmp(name, "head", length)) return true;
+    return length > 2 && !strncmp(name, "h.", 2) && strspn(name + 2, "0123456789") == length - 2;
+}
+
+/* Takes cuts from a file, if what is given is neither a list of layers nor a word for the planner. */
+static sluice_status read_cuts(slc_training_options *o)
+{
+    const char *path = o->pipeline_cuts;
+    char *list = NULL;
+    if (!strcmp(path, "auto") || is_layer(path)) return SLUICE_OK;
+    if (access(path, F_OK))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "--pipeline-cuts %s: give the first layer of each piece but the first, as h.4,h.8,head, a file "
+                         "with such names, or auto",
+                         path);
+    sluice_status status = slc_error_context(slc_cuts_file_read(path, &list), "--pipeline-cuts");
+    if (!status) o->pipeline_cuts = slc_training_option_keep(list);
+    free(list);
+    return status || o->pipeline_cuts ? status : slc_error(SLUICE_ERR_MEMORY, "cuts");
+}
+
 /* Options that a pipeline does not know yet are refused before the model is made. */
-static sluice_status check_pipeline(const slc_training_options *o)
+static sluice_status check_pipeline(slc_training_options *o)
 {
     static const char *const own[] = {"pipeline-schedule", "pipeline-chunks", "pipeline-cuts"};
     static const char *const later[] = {"trace", "plan-out", "profile-out",       "sample-every",
@@ -84,7 +111,7 @@ static sluice_status check_pipeline(const slc_training_options *o)
         if (slc_training_option_given(o, later[i]))
             return slc_error(SLUICE_ERR_UNSUPPORTED, "--pipeline %s: not with --%s yet; leave one of them out",
                              o->pipeline, later[i]);
-    return SLUICE_OK;
+    return read_cuts(o);
 }
 
 /* A compressed optimizer moves all parameters by one rate. */
