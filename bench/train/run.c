@@ -6,6 +6,7 @@
 #include "bench/launch/stop_signals.h"
 #include "bench/train/checkpoint/checkpoint.h"
 #include "bench/train/checkpoint/go_on.h"
+#include "bench/train/cut_probe.h"
 #include "bench/train/data/first_batch.h"
 #include "bench/train/run/evaluation.h"
 #include "bench/train/run/feed.h"
@@ -147,10 +148,15 @@ static sluice_status create_runtime(training *t, const sluice_model_config *mode
         .label_smoothing = t->options->label_smoothing,
         .length_step = slc_training_data_get_facts(t->data)->length_step,
         .micro_batches = slc_run_place_pipelined(&t->place) ? (uint32_t)t->options->micro_batches : 0};
+    const slc_cut_probe probe = {t->world, t->options, model, &options, t->data};
+    slc_cut_times times = {0};
     sluice_config config;
-    sluice_status status = slc_training_config(t->options, &config);
+    sluice_status status = slc_cut_probe_pays(t->options) ? slc_cut_probe_measure(&probe, &times) : SLUICE_OK;
+    if (!status) status = slc_training_config(t->options, &config);
     if (!status) status = sluice_runtime_create(t->world, &config, &t->rt);
     if (!status) status = sluice_model_create(t->rt, model, &options, &t->model);
+    if (!status) status = slc_cut_times_tell(&times, t->rt);
+    slc_cut_times_fini(&times);
     if (!status) status = reserve_data(t, model);
     if (!status) status = keep_batches(t, model);
     if (!status) status = sluice_runtime_commit(t->rt);

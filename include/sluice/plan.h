@@ -142,6 +142,19 @@ SLUICE_API sluice_status sluice_runtime_stage(const sluice_runtime *rt, sluice_s
 SLUICE_API sluice_status sluice_runtime_piece(const sluice_runtime *rt, uint32_t layer, const char **name,
                                               uint32_t *piece);
 
+/* Gives the seconds that a micro-batch's forward and backward of layer number `layer` of the whole model take on this
+ * rank, without waiting and recomputing: medians of the latest ones under the plan that runs. Both are 0 where this rank
+ * does not hold the layer, or has not run it. After commit, at any time, also when the runtime has failed. Local.
+ * Errors: ORDER (before commit), ARGUMENT (there is no such layer). */
+SLUICE_API sluice_status sluice_runtime_layer_times(const sluice_runtime *rt, uint32_t layer, double *forward_s,
+                                                    double *backward_s);
+/* Says how long a micro-batch's forward and backward of a layer that has been added take, as another runtime has
+ * measured them. If every layer has such times, a pipeline with cuts "auto" is cut by them and not by what sizes suggest;
+ * it changes no bit of the training. Rank 0's count. Local, before commit. Errors: ORDER (after commit), ARGUMENT (there
+ * is no such layer; a time that is not above 0). */
+SLUICE_API sluice_status sluice_runtime_layer_times_set(sluice_runtime *rt, uint32_t layer, double forward_s,
+                                                        double backward_s);
+
 #ifdef __cplusplus
 }
 #endif

@@ -80,6 +80,7 @@ typedef struct {
     const char *strategy;    /* of all units, as the user wrote it */
     uint8_t recompute;       /* 0 no layer; 1 all that can; 2 all that can, if nothing fits without */
     uint64_t budget_bytes;   /* of a rank; 0: none */
+    const double *slot_s;    /* [2L] measured times, as slc_times.slot_s; NULL: those that sizes suggest */
 } slc_stages_request;
 
 enum { SLC_PIECES_MAX = 1024 };

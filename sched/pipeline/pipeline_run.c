@@ -1,4 +1,4 @@
-/* Plans for pipelines that run, by the planner on paper. Times are those that sizes suggest.
+/* Plans for pipelines that run, by the planner on paper. Times are those that sizes suggest, or that the program gives.
  * tests/engine/pipeline_test.c covers this file. */
 #include "sched/pipeline/pipeline_run.h"
 
@@ -52,6 +52,12 @@ static sluice_status make_shape(const slc_job *job, const slc_stages_request *re
 
 /* ---- Cuts ---- */
 
+static void take_measured(const slc_job *job, const double *slot_s, slc_times *times)
+{
+    memcpy(times->slot_s, slot_s, slc_job_slots(job) * sizeof *slot_s);
+    memcpy(times->recompute_s, slot_s, job->layer_count * sizeof *slot_s); /* the forward once more */
+}
+
 sluice_status slc_pipeline_cut(const slc_job *job, const slc_stages_request *request, slc_stages_cut *out)
 {
     slc_profile profile = {.job = *job};
@@ -68,6 +74,7 @@ sluice_status slc_pipeline_cut(const slc_job *job, const slc_stages_request *req
         status = slc_pipeline_cuts_read(job, request->cuts, slc_pipeline_pieces(&asked.shape), out->first_layer);
     }
     if (!status) status = slc_times_estimate(job, &profile.times);
+    if (!status && request->slot_s) take_measured(job, request->slot_s, &profile.times);
     if (!status) status = slc_pipeline_plan_make(&asked, &plan);
     if (!status) {
         out->chunks = asked.shape.chunks;

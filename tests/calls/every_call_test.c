@@ -199,6 +199,9 @@ static const char *layer_name;
 static uint32_t layer_piece;
 CALL(runtime_stage, sluice_runtime_stage(GIVE(1, p->rt), GIVE(2, &stage_report)))
 CALL(runtime_piece, sluice_runtime_piece(GIVE(1, p->rt), 0, GIVE(2, &layer_name), GIVE(3, &layer_piece)))
+static double layer_s[2];
+CALL(layer_times, sluice_runtime_layer_times(GIVE(1, p->rt), 0, GIVE(2, &layer_s[0]), GIVE(3, &layer_s[1])))
+CALL(layer_times_set, sluice_runtime_layer_times_set(GIVE(1, p->rt), 0, 1, 2))
 static sluice_plan_trial plan_trial = {.struct_size = sizeof plan_trial};
 CALL(trial_count, answer(sluice_runtime_trial_count(GIVE(1, p->rt)) != 0))
 CALL(runtime_trial, sluice_runtime_trial(GIVE(1, p->rt), 0, GIVE(2, &plan_trial)))
@@ -446,6 +449,8 @@ static const row table[] = {
     {HOOKS, "sluice_runtime_trial_count", trial_count, "N", "NNNNNNNNNNNNN"},
     {HOOKS, "sluice_runtime_stage", runtime_stage, "AA", AFTER_COMMIT},
     {HOOKS, "sluice_runtime_piece", runtime_piece, "AAA", "OAAAAAAAAAAOA"}, /* there is no pipeline */
+    {HOOKS, "sluice_runtime_layer_times", layer_times, "AAA", AFTER_COMMIT},
+    {HOOKS, "sluice_runtime_layer_times_set", layer_times_set, "A", BEFORE_COMMIT},
     {HOOKS, "sluice_runtime_trial", runtime_trial, "AA", "AAAAAAAAAAAAA"}, /* no plan was tried */
     {HOOKS, "sluice_runtime_prediction", runtime_prediction, "AA", BETWEEN_STEPS},
     {HOOKS, "sluice_runtime_trace", runtime_trace, "AA", "OOOOOOOOOOFFP"}, /* nothing is recorded */

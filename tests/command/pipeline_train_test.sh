@@ -21,7 +21,8 @@ equal_runs() {
     check 'one rank trains' 0 $code
     train "${short[@]}" -n 2 --pipeline 2 --json "$work/two.json"
     check 'two stages train' 0 $code
-    check 'the start says so' yes "$(grep -q '^pipeline  *2 stages, schedule 1f1b, cuts auto$' "$work/out" && echo yes)"
+    check 'the start says so' yes "$(grep -q '^pipeline  *2 stages, schedule 1f1b, cuts h.[0-9] (auto: by sizes' \
+        "$work/out" && echo yes)"
     check 'two stages' "$(numbers_of "$work/one.json")" "$(numbers_of "$work/two.json")"
     train "${short[@]}" -n 3 --pipeline 3 --pipeline-schedule gpipe --pipeline-cuts h.1,head --json "$work/three.json"
     printf 'h.1\n head,\n' >"$work/cuts"
@@ -29,6 +30,17 @@ equal_runs() {
     check 'cuts of a file' "$(numbers_of "$work/one.json")" "$(numbers_of "$work/file.json")"
     check 'are those that ran' "['h.1', 'head']" "$(cuts_of "$work/file.json")"
     check 'three stages' "$(numbers_of "$work/one.json")" "$(numbers_of "$work/three.json")"
+}
+
+# Cuts by measured times change no bit.
+measured_cuts() {
+    train --size nano --micro-batches 2 --steps 8 -n 1 --tied split --json "$work/one8.json"
+    train --size nano --micro-batches 2 --steps 8 -n 2 --pipeline 2 --json "$work/measured.json"
+    check 'cuts are measured' yes "$(grep -q '^pipeline .*(auto: by measured times)$' "$work/out" && echo yes)"
+    check 'and change nothing' "$(numbers_of "$work/one8.json")" "$(numbers_of "$work/measured.json")"
+    train --size nano --micro-batches 2 --steps 8 -n 2 --pipeline 2 --pipeline-schedule interleaved \
+        --json "$work/chunks.json"
+    check 'nor with chunks' "$(numbers_of "$work/one8.json")" "$(numbers_of "$work/chunks.json")"
 }
 
 # The result has the stages: layers by the cuts, bytes by channel as both ends count them, times that a step has room
@@ -86,6 +98,7 @@ refusals() {
 }
 
 equal_runs
+measured_cuts
 results_have_stages
 going_on
 refusals

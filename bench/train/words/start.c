@@ -2,6 +2,7 @@
  * tests/command/train_test.sh covers this file. */
 #include "bench/train/words/start.h"
 
+#include "bench/train/cut_probe.h"
 #include "bench/train/options/batch_options.h"
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/saved_weights.h"
@@ -130,12 +131,26 @@ static void print_budget(FILE *out, const slc_training_options *o, const slc_tra
         fprintf(out, "budget     %.1f MiB a rank; to keep everything on every rank (dp) takes %.1f MiB\n", mib, dp_mib);
 }
 
-static void print_pipeline(FILE *out, const slc_training_options *o)
+/* Prints the first layer of each piece but the first. */
+static void print_cuts(FILE *out, const sluice_runtime *rt)
+{
+    const char *name;
+    uint32_t piece, before = 0;
+    for (uint32_t l = 0; !sluice_runtime_piece(rt, l, &name, &piece); l++) {
+        if (piece > before) fprintf(out, "%s%s", before ? "," : "", name);
+        before = piece;
+    }
+}
+
+static void print_pipeline(FILE *out, const slc_training_options *o, const sluice_runtime *rt)
 {
     const uint64_t stages = slc_training_stages(o);
-    if (stages)
-        fprintf(out, "pipeline   %" PRIu64 " stages, schedule %s, cuts %s\n", stages, o->pipeline_schedule,
-                o->pipeline_cuts);
+    if (!stages) return;
+    fprintf(out, "pipeline   %" PRIu64 " stages, schedule %s, cuts ", stages, o->pipeline_schedule);
+    print_cuts(out, rt);
+    if (!strcmp(o->pipeline_cuts, "auto"))
+        fprintf(out, " (auto: by %s)", slc_cut_probe_pays(o) ? "measured times" : "sizes, as the run is short");
+    fputc('\n', out);
 }
 
 void slc_training_print_start(FILE *out, const slc_training_options *o, const slc_training_result *r,
@@ -149,7 +164,7 @@ void slc_training_print_start(FILE *out, const slc_training_options *o, const sl
     if (!strcmp(o->device, "cpu")) print_cores(out, cores);
     print_dropout(out, o);
     print_training(out, o, r, !strcmp(slc_training_data_get_facts(data)->about.what, "images"));
-    print_pipeline(out, o);
+    print_pipeline(out, o, rt);
     if (!sluice_runtime_plan(rt, &plan)) print_budget(out, o, r, &plan);
     if (plan.provisional && r->steps_before + 3 <= o->steps)
         fprintf(out, "plan       follows after step %" PRIu64 ", when times are measured\n", r->steps_before + 3);

@@ -1,4 +1,4 @@
-/* The prediction of the plan that runs, compared with its steps.
+/* What was measured: the times of layers; the steps of the plan that runs, beside its prediction.
  * tests/engine/drift_test.c covers this file. */
 #include "lib/base/numbers/floats.h"
 #include "lib/base/integer.h"
@@ -21,6 +21,24 @@ static sluice_status predict_anew(sluice_runtime *rt, double *step_s)
         status = planner->forecast(planner->context, &rt->job, &times, rt->current.plan, step_s);
     slc_times_fini(&times);
     return status;
+}
+
+sluice_status sluice_runtime_layer_times(const sluice_runtime *rt, uint32_t layer, double *forward_s,
+                                         double *backward_s)
+{
+    if (!rt || !forward_s || !backward_s)
+        return slc_error(SLUICE_ERR_ARGUMENT, "layer_times: no runtime, or no place for the times");
+    if (!rt->committed) return slc_error(SLUICE_ERR_ORDER, "layer_times: before commit");
+    const bool staged = slc_is_stage(&rt->stage);
+    const uint32_t layers = staged ? rt->stage.whole.layer_count : rt->job.layer_count;
+    if (layer >= layers) return slc_error(SLUICE_ERR_ARGUMENT, "layer_times: layer %u of %u", layer, layers);
+    *forward_s = *backward_s = 0;
+    for (uint32_t own = 0; own < rt->job.layer_count; own++) {
+        if ((staged ? rt->stage.own.layers[own] : own) != layer) continue;
+        *forward_s = slc_measured_slot_s(rt->measure, slc_forward_slot(own));
+        *backward_s = slc_measured_slot_s(rt->measure, slc_backward_slot(&rt->job, own));
+    }
+    return SLUICE_OK;
 }
 
 sluice_status sluice_runtime_prediction(sluice_runtime *rt, sluice_prediction *prediction)

@@ -4,6 +4,7 @@
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/comm/groups.h"
+#include "lib/engine/model/registration.h"
 #include "lib/engine/replan/replan.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/stage_rows.h"
@@ -119,8 +120,13 @@ static sluice_status share_cuts(sluice_runtime *rt, const slc_stages_request *re
 {
     const slc_planner *planner = &rt->planning.planner;
     slc_stages_cut *cut = &rt->stage.cut;
-    sluice_status status = rt->rank ? SLUICE_OK : planner->cut(planner->context, &rt->job, request, cut);
+    slc_stages_request timed = *request;
+    double *slot_s = NULL;
+    sluice_status status = rt->rank ? SLUICE_OK : slc_registration_times(&rt->model, &slot_s);
+    timed.slot_s = slot_s;
+    if (!status && !rt->rank) status = planner->cut(planner->context, &rt->job, &timed, cut);
     if (status) slc_error(status, "pipeline %u: %s", request->stages, sluice_last_error());
+    free(slot_s);
     return slc_runtime_share(rt, status, cut, sizeof *cut);
 }
 
@@ -135,7 +141,8 @@ static sluice_status check_readers(const sluice_runtime *rt)
             activation->last_forward_layer || (activation->last_layer && activation->last == SLUICE_FORWARD);
         const uint32_t next = activation->layer + 1;
         if (activation->first != SLUICE_FORWARD || activation->recomputable || told) continue;
-        if (next == rt->model.layer_count || slc_stage_piece_of(stage, next) == slc_stage_piece_of(stage, next - 1)) continue;
+        if (next == rt->model.layer_count || slc_stage_piece_of(stage, next) == slc_stage_piece_of(stage, next - 1))
+            continue;
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "pipeline %u: activation \"%s\" of layer \"%s\" may cross the cut before layer \"%s\", and "
                          "nothing says which forward reads it last: set last_forward_layer",

@@ -95,6 +95,8 @@ sluice_status slc_measure_usual_step(sluice_runtime *rt, sluice_step_parts *step
  * everything complete. The caller frees with slc_times_fini. */
 sluice_status slc_engine_measure_times(sluice_runtime *rt, slc_times *out);
 
+/* Seconds of a slot on this rank, the median since the last reset; 0: it was not measured. */
+double slc_measured_slot_s(const slc_measure *measure, uint32_t slot);
 /* Seconds of a step's compute on this rank, as measured since the last reset; 0: nothing was. */
 double slc_measured_compute_s(const slc_measure *measure, const slc_job *job);
 

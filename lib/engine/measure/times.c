@@ -127,6 +127,11 @@ static void find_update_times(const slc_measure *m, double *on_thread, double *o
     *on_compute = m->computed_update.elements ? inspection + per_element(&m->computed_update) : 0;
 }
 
+double slc_measured_slot_s(const slc_measure *measure, uint32_t slot)
+{
+    return median_of(&measure->slots[slot]);
+}
+
 double slc_measured_compute_s(const slc_measure *measure, const slc_job *job)
 {
     double sum_s = 0;

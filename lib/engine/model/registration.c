@@ -9,6 +9,7 @@
 #include "lib/optim/optimizers.h"
 #include "lib/plan/strategy_names.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +96,36 @@ sluice_status sluice_layer_can_recompute(sluice_layer *layer, bool can)
     sluice_status status = registering(layer ? layer->rt : NULL, "layer_can_recompute");
     if (!status) layer->can_recompute = can;
     return status;
+}
+
+sluice_status sluice_runtime_layer_times_set(sluice_runtime *rt, uint32_t layer, double forward_s, double backward_s)
+{
+    sluice_status status = registering(rt, "layer_times_set");
+    if (status) return status;
+    if (layer >= rt->model.layer_count)
+        return slc_error(SLUICE_ERR_ARGUMENT, "layer_times_set: layer %u of %u; add it first", layer,
+                         rt->model.layer_count);
+    if (!(forward_s > 0 && backward_s > 0) || isinf(forward_s) || isinf(backward_s))
+        return slc_error(SLUICE_ERR_ARGUMENT, "layer_times_set: layer \"%s\" takes %g and %g s; give times above 0",
+                         rt->model.layers[layer]->name, forward_s, backward_s);
+    rt->model.layers[layer]->told_s[0] = forward_s;
+    rt->model.layers[layer]->told_s[1] = backward_s;
+    return SLUICE_OK;
+}
+
+sluice_status slc_registration_times(const slc_registration *model, double **out)
+{
+    const uint32_t layers = model->layer_count;
+    *out = NULL;
+    for (uint32_t l = 0; l < layers; l++)
+        if (!(model->layers[l]->told_s[0] > 0)) return SLUICE_OK;
+    *out = malloc(2 * (size_t)layers * sizeof **out);
+    if (!*out) return slc_error(SLUICE_ERR_MEMORY, "times of %u layers", layers);
+    for (uint32_t l = 0; l < layers; l++) {
+        (*out)[l] = model->layers[l]->told_s[0];
+        (*out)[2 * layers - 1 - l] = model->layers[l]->told_s[1];
+    }
+    return SLUICE_OK;
 }
 
 static char *join_name(const char *layer, const char *name)

@@ -46,7 +46,8 @@ struct sluice_layer {
     slc_strategy forced; /* SLC_STRATEGIES: as the runtime's */
     sluice_dtype precision;
     bool can_recompute;
-    uint32_t *units; /* those that it uses, own and tied; known after commit */
+    double told_s[2]; /* of a micro-batch's forward and backward, as the program says; 0: it does not */
+    uint32_t *units;  /* those that it uses, own and tied; known after commit */
     uint32_t unit_count;
     sluice_param **uses; /* tied parameters of earlier layers */
     uint32_t use_count;
