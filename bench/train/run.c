@@ -104,7 +104,9 @@ static sluice_status first_weights(training *t)
 
 static slc_training_samples_of samples_of(const training *t, const sluice_model_config *model)
 {
-    return (slc_training_samples_of){t->world, t->options, model, t->place.batch, t->place.length};
+    const slc_run_place *p = &t->place;
+    const int chooser = slc_run_place_pipelined(p) ? (int)(p->ranks - p->replicas) : 0;
+    return (slc_training_samples_of){t->world, t->options, model, p->batch, p->length, chooser};
 }
 
 /* Reserves memory of the budget for the data if the host trains. A GPU's budget is of its own memory, and the data are

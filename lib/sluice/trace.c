@@ -144,6 +144,10 @@ static void find_starts(rank_times *t)
         const slc_item *item = &t->from->plan->train.items[i % item_count(t->from)];
         slc_item_times *times = &t->times[i];
         if (slc_on_compute_lane(item) || slc_is_on_thread(item->kind) || isnan(times->end_s)) continue;
+        if (slc_is_message(item->kind)) { /* each channel is a lane of its own */
+            times->start_s = times->open_s;
+            continue;
+        }
         times->start_s = fmin(fmax(times->open_s, free_s), times->end_s);
         free_s = times->end_s;
     }
@@ -246,10 +250,11 @@ free_spans:
 static sluice_status trace_rank(slc_trace *trace, const rank_times *t)
 {
     uint32_t items = item_count(t->from);
-    char name[32];
+    char name[64];
     slc_exposure *exposures = malloc((items + 1) * sizeof *exposures);
     if (!exposures) return slc_error(SLUICE_ERR_MEMORY, "trace of rank %d", t->rank);
-    snprintf(name, sizeof name, "rank %d", t->rank);
+    snprintf(name, sizeof name, t->from->stages ? "rank %d: stage %u of %u" : "rank %d", t->rank, t->from->stage,
+             t->from->stages);
     slc_trace_process(trace, t->rank, name);
     for (uint32_t p = 0; p < t->pass_count; p++) {
         const slc_item_times *times = t->times + (size_t)p * items;
@@ -279,23 +284,76 @@ static int64_t first_moment(const rank_head *heads, const slc_moment *all, size_
     return first;
 }
 
-static sluice_status trace_all(slc_trace *trace, const slc_recorded *from, const rank_head *heads,
-                               const slc_moment *all, size_t most, size_t size)
+/* The records of all ranks: [size] heads, [size][most] moments. */
+typedef struct {
+    rank_head *heads;
+    slc_moment *all;
+    size_t most, size;
+} records;
+
+static sluice_status trace_records(slc_trace *trace, const slc_recorded *from, const records *of, size_t rank)
 {
-    int64_t base_ns = first_moment(heads, all, most, size);
-    sluice_status status = SLUICE_OK;
-    for (size_t r = 0; !status && r < size; r++) {
-        rank_times t;
-        const slc_moment *records = all + r * most;
-        int64_t zero_ns = base_ns + clock_ahead_ns(&heads[r], &heads[0]);
-        status = rank_times_init(&t, from, (int)r, records, heads[r].count);
-        if (status) break;
-        for (size_t i = 0; i < heads[r].count; i++)
-            note(&t, &records[i], (double)((int64_t)records[i].ns - zero_ns) * 1e-9);
-        find_starts(&t);
-        status = trace_rank(trace, &t);
-        rank_times_fini(&t);
-    }
+    rank_times t;
+    const rank_head *head = &of->heads[rank];
+    const slc_moment *own = of->all + rank * of->most;
+    const int64_t zero_ns =
+        first_moment(of->heads, of->all, of->most, of->size) + clock_ahead_ns(head, &of->heads[0]);
+    sluice_status status = rank_times_init(&t, from, (int)rank, own, head->count);
+    if (status) return status;
+    for (size_t i = 0; i < head->count; i++) note(&t, &own[i], (double)((int64_t)own[i].ns - zero_ns) * 1e-9);
+    find_starts(&t);
+    status = trace_rank(trace, &t);
+    rank_times_fini(&t);
+    return status;
+}
+
+/* ---- Stages ---- */
+
+/* Sends this rank's text to rank 0, which joins all of them to its trace. Texts have different lengths. */
+static sluice_status join_texts(sluice_world *world, slc_trace *trace, const char *text)
+{
+    const size_t size = (size_t)sluice_world_size(world);
+    uint64_t own = strlen(text) + 1, most = 0, *bytes = calloc(size, sizeof *bytes);
+    char *all = NULL, *padded = NULL;
+    sluice_status status = bytes ? sluice_world_all_gather(world, &own, sizeof own, bytes)
+                                 : slc_error(SLUICE_ERR_MEMORY, "traces of %zu ranks", size);
+    for (size_t r = 0; !status && r < size; r++)
+        if (bytes[r] > most) most = bytes[r];
+    free(bytes);
+    if (status) return status;
+    all = calloc(size, most);
+    padded = calloc(1, most);
+    if (padded) memcpy(padded, text, own);
+    status = all && padded ? sluice_world_all_gather(world, padded, most, all)
+                           : slc_error(SLUICE_ERR_MEMORY, "traces of %zu ranks", size);
+    for (size_t r = 1; !status && sluice_world_rank(world) == 0 && r < size; r++)
+        status = slc_trace_join(trace, all + r * most);
+    free(all);
+    free(padded);
+    return status;
+}
+
+/* Stages have jobs and plans of their own, so each rank draws itself. */
+static sluice_status trace_stages(sluice_world *world, const slc_recorded *from, const records *of, slc_trace *trace)
+{
+    char *text = NULL;
+    sluice_status status = trace_records(trace, from, of, (size_t)sluice_world_rank(world));
+    if (!status) status = slc_trace_text(trace, &text);
+    if (!status) status = join_texts(world, trace, text);
+    free(text);
+    return status;
+}
+
+static sluice_status trace_all(sluice_world *world, const slc_recorded *from, const records *of, char **json)
+{
+    slc_trace *trace = NULL;
+    const bool first = sluice_world_rank(world) == 0;
+    if (!first && !from->stages) return SLUICE_OK;
+    sluice_status status = slc_trace_create(from->job, from->plan, &trace);
+    if (!status && from->stages) status = trace_stages(world, from, of, trace);
+    for (size_t r = 0; !status && !from->stages && r < of->size; r++) status = trace_records(trace, from, of, r);
+    if (!status && first) status = slc_trace_text(trace, json);
+    slc_trace_destroy(trace);
     return status;
 }
 
@@ -306,18 +364,10 @@ sluice_status sluice_runtime_trace(sluice_runtime *rt, char **json)
     if (ready) return ready;
     sluice_world *world = sluice_runtime_world(rt);
     slc_recorded from = slc_engine_recorded(rt);
-    slc_trace *trace = NULL;
-    rank_head *heads = NULL;
-    slc_moment *all = NULL;
-    size_t most = 0;
-    sluice_status status = collect(world, &from, &heads, &all, &most);
-    if (status || sluice_world_rank(world) != 0) goto free_records;
-    status = slc_trace_create(from.job, from.plan, &trace);
-    if (!status) status = trace_all(trace, &from, heads, all, most, (size_t)sluice_world_size(world));
-    if (!status) status = slc_trace_text(trace, json);
-    slc_trace_destroy(trace);
-free_records:
-    free(all);
-    free(heads);
+    records of = {.size = (size_t)sluice_world_size(world)};
+    sluice_status status = collect(world, &from, &of.heads, &of.all, &of.most);
+    if (!status) status = trace_all(world, &from, &of, json);
+    free(of.all);
+    free(of.heads);
     return status;
 }

@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COMPUTE = 1, COMMUNICATION, UPDATES };
+enum { COMPUTE = 1, COMMUNICATION, UPDATES, MESSAGES /* and from here on a lane for each channel */ };
+enum { FLOWS_OF_A_PROCESS = 1 << 24 };
 
 struct slc_trace {
     const slc_job *job;
@@ -56,7 +57,8 @@ void slc_item_label(const slc_job *job, const slc_item *item, char *out)
 {
     char micro_batch[16] = "";
     bool slot = item->kind == SLC_ITEM_SLOT;
-    if (item->micro_batch && (slot || item->kind == SLC_ITEM_GATHER_WINDOW || job->each))
+    if (slc_is_message(item->kind) ||
+        (item->micro_batch && (slot || item->kind == SLC_ITEM_GATHER_WINDOW || job->each)))
         snprintf(micro_batch, sizeof micro_batch, " #%u", item->micro_batch);
     int wanted;
     if (slot)
@@ -99,7 +101,7 @@ static void put_slice(slc_trace *trace, int process, int thread, const char *cat
 /* Draws an arrow from inside one slice to inside another. */
 static void put_arrow(slc_trace *trace, int process, int from_thread, double from_s, double to_s)
 {
-    json_int_t id = (json_int_t)++trace->flows;
+    json_int_t id = (json_int_t)process * FLOWS_OF_A_PROCESS + (json_int_t)++trace->flows;
     put_event(trace, json_pack("{s:s, s:s, s:s, s:I, s:i, s:i, s:f}", "ph", "s", "cat", "gate", "name", "gate", "id",
                                id, "pid", process, "tid", from_thread, "ts", from_s * 1e6));
     put_event(trace, json_pack("{s:s, s:s, s:s, s:s, s:I, s:i, s:i, s:f}", "ph", "f", "bp", "e", "cat", "gate", "name",
@@ -124,6 +126,7 @@ static json_t *item_args(const slc_trace *trace, uint32_t number, uint64_t pass,
 
 static int lane_of(const slc_item *item)
 {
+    if (slc_is_message(item->kind)) return MESSAGES + (int)item->index;
     return slc_on_compute_lane(item) ? COMPUTE : slc_is_on_thread(item->kind) ? UPDATES : COMMUNICATION;
 }
 
@@ -136,7 +139,8 @@ static void put_exposure(slc_trace *trace, int process, double at_s, const slc_i
     if (exposed->cause != SLC_NONE) slc_item_label(trace->job, &plan_items[exposed->cause], cause);
     if (exposed->slot != SLC_NONE) slc_item_label(trace->job, &plan_items[exposed->slot], slot);
     if (exposed->busy != SLC_NONE) slc_item_label(trace->job, &plan_items[exposed->busy], busy);
-    snprintf(name, sizeof name, "exposed: %s", cause);
+    const bool idle = exposed->cause != SLC_NONE && slc_is_message(plan_items[exposed->cause].kind);
+    snprintf(name, sizeof name, "%s: %s", idle ? "idle" : "exposed", cause);
     put_slice(trace, process, COMPUTE, "exposed", name, at_s + exposed->from_s, at_s + exposed->to_s,
               json_pack("{s:s, s:s}", "before", slot, "meanwhile", busy));
     const slc_item_times *of = exposed->previous ? previous : items;
@@ -175,6 +179,12 @@ void slc_trace_process(slc_trace *trace, int process, const char *name)
     put_lane(trace, process, COMPUTE, "compute");
     put_lane(trace, process, COMMUNICATION, "communication");
     put_lane(trace, process, UPDATES, "updates");
+    for (uint32_t c = 0; c < trace->job->channel_count; c++) {
+        const slc_stage_channel *channel = &trace->job->channels[c];
+        char lane[48];
+        snprintf(lane, sizeof lane, "%s stage %u", channel->receives ? "receives from" : "sends to", channel->stage);
+        put_lane(trace, process, MESSAGES + (int)c, lane);
+    }
 }
 
 void slc_trace_pass(slc_trace *trace, int process, uint64_t pass, double at_s, const slc_item_times *items,
@@ -207,6 +217,14 @@ void slc_trace_memory(slc_trace *trace, int process, double at_s, const slc_memo
         put_event(trace, json_pack("{s:s, s:s, s:i, s:f, s:{s:I}}", "ph", "C", "name", "highest address", "pid",
                                    process, "ts", us, "args", "bytes", (json_int_t)point->highest));
     }
+}
+
+sluice_status slc_trace_join(slc_trace *trace, const char *text)
+{
+    json_t *whole = json_loads(text, 0, NULL);
+    const bool joined = whole && !json_array_extend(trace->events, json_object_get(whole, "traceEvents"));
+    json_decref(whole);
+    return joined ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "trace of %zu bytes", strlen(text));
 }
 
 typedef struct {

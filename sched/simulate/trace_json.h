@@ -4,6 +4,7 @@
  *   compute        slots ("F h.3", "B h.3"), updates, and between them "exposed: WHAT IT WAITED FOR"
  *   communication  operations on the link ("reduce_scatter h.3 blocks 0-3")
  *   updates        the optimizer's work on the communication thread
+ *   one for each channel of a stage of a pipeline: its messages, a receive from when it could come until it is here
  * An arrow leads from the operation that a slot waited for to the slot. Memory is a counter by category. */
 #pragma once
 
@@ -32,6 +33,9 @@ void slc_trace_process(slc_trace *trace, int process, const char *name);
 void slc_trace_pass(slc_trace *trace, int process, uint64_t pass, double at_s, const slc_item_times *items,
                     const slc_item_times *previous, const slc_exposure *exposures, uint32_t exposure_count);
 void slc_trace_memory(slc_trace *trace, int process, double at_s, const slc_memory_series *series);
+
+/* Adds the events of a trace's text, of other processes. Errors: MEMORY. */
+sluice_status slc_trace_join(slc_trace *trace, const char *text);
 
 /* Gives the whole trace as JSON, which the caller frees: events in order of time, names first. If one is before 0, all
  * times move by it. Errors: MEMORY. */

@@ -77,6 +77,41 @@ assert kinds == {(w, p) for w in ("activations", "gradients") for p in (1, 2, 3)
 EOF
 }
 
+# Samples are those of one rank; a timeline has all stages, in each of which slots run one after another, and no forward
+# of a stage's first layer begins before the micro-batch is received.
+samples_and_timelines() {
+    train "${short[@]}" --steps 4 -n 1 --tied split --sample-every 2 --prompt 'the '
+    grep '^sample' "$work/out" >"$work/samples"
+    check 'two samples' 2 "$(wc -l <"$work/samples")"
+    train "${short[@]}" --steps 4 -n 2 --pipeline 2 --sample-every 2 --prompt 'the ' --trace "$work/trace.json"
+    check 'stages write samples' 0 $code
+    check 'the same ones' "$(cat "$work/samples")" "$(grep '^sample' "$work/out")"
+    python3 - "$work/trace.json" <<'EOF' || failed=1
+import json, sys
+events = json.load(open(sys.argv[1]))["traceEvents"]
+names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+assert names == {0: "rank 0: stage 0 of 2", 1: "rank 1: stage 1 of 2"}, names
+slices = [e for e in events if e["ph"] == "X"]
+of = lambda stage, kind: [e for e in slices if e["pid"] == stage and e["cat"] == kind]
+for stage in names:
+    slots = sorted(of(stage, "slot"), key=lambda e: e["ts"])
+    assert len(slots) > 20
+    for one, next_one in zip(slots, slots[1:]):
+        assert one["ts"] + one["dur"] <= next_one["ts"] + 0.01, (one, next_one)
+    assert len(of(stage, "send")) == len(of(1 - stage, "receive")) > 8, stage
+first = [e for e in of(1, "slot") if e["name"].startswith("F ")]
+layer = min(first, key=lambda e: e["ts"])["name"].split()[1]
+checked = 0
+for slot in first:
+    if slot["name"].split()[1] != layer:
+        continue
+    here = [e for e in of(1, "receive") if all(e["args"][k] == slot["args"][k] for k in ("pass", "micro_batch"))]
+    assert any(e["ts"] + e["dur"] <= slot["ts"] + 0.01 for e in here), (slot, here)
+    checked += 1
+assert checked >= 6, checked
+EOF
+}
+
 going_on() {
     train "${short[@]}" -n 2 --pipeline 2 --save "$work/stages"
     check 'stages are saved' 0 $code
@@ -92,7 +127,7 @@ refusals() {
     refuses 'a file with such names, or auto' -n 2 --pipeline 2 --pipeline-cuts "$work/nothing"
     refuses 'goes with --pipeline P' --pipeline-cuts h.1
     refuses 'not built in this version' -n 2 --pipeline 2 --pipeline-schedule 2bw
-    refuses 'not with --trace yet' -n 2 --pipeline 2 --trace "$work/trace"
+    refuses 'not with --plan-out yet' -n 2 --pipeline 2 --plan-out "$work/plan"
     refuses 'start more ranks' -n 1 --pipeline 2
     refuses 'use tied split' -n 2 --pipeline 2 --tied joint
 }
@@ -100,6 +135,7 @@ refusals() {
 equal_runs
 measured_cuts
 results_have_stages
+samples_and_timelines
 going_on
 refusals
 [ $failed = 0 ] && echo "sluice train --pipeline: all as promised"

@@ -412,7 +412,6 @@ static int calls_are_refused(int rank, int size, void *context)
     RANK_CHECK(!sluice_world_create(NULL, &with.world));
     if (make(&t, &with)) return 1;
     if (says(sluice_runtime_replan(with.rt, NULL, NULL, 0), SLUICE_ERR_UNSUPPORTED, "replan: not in a pipeline yet") ||
-        says(sluice_runtime_record(with.rt), SLUICE_ERR_UNSUPPORTED, "record: not") ||
         says(sluice_runtime_profile_write(with.rt, "x", "x"), SLUICE_ERR_UNSUPPORTED, "profile_write: not") ||
         says(sluice_runtime_plan_json(with.rt, "x", &plan, &profile), SLUICE_ERR_UNSUPPORTED, "plan_json: not"))
         return 1;

@@ -97,8 +97,7 @@ static sluice_status read_cuts(slc_training_options *o)
 static sluice_status check_pipeline(slc_training_options *o)
 {
     static const char *const own[] = {"pipeline-schedule", "pipeline-chunks", "pipeline-cuts"};
-    static const char *const later[] = {"trace", "plan-out", "profile-out",       "sample-every",
-                                        "plan",  "lossy",    "micro-batches-from"};
+    static const char *const later[] = {"plan-out", "profile-out", "plan", "lossy", "micro-batches-from"};
     const uint64_t stages = slc_training_stages(o);
     if (stages == UINT64_MAX)
         return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline %s: give off, or from 2 to %d stages", o->pipeline,

@@ -15,7 +15,7 @@ struct slc_training_samples {
     slc_training_samples_of of;
     slc_token_list prompt;
     int32_t *tokens; /* of a micro-batch: the text is its first sequence */
-    float *logits;   /* of a micro-batch; NULL on ranks that do not write */
+    float *logits;   /* of a micro-batch; NULL on ranks that do not choose tokens */
     char *text;
 };
 
@@ -33,6 +33,11 @@ uint64_t slc_training_samples_bytes(const slc_training_samples_of *of)
 static bool writes(const slc_training_samples *s)
 {
     return sluice_world_rank(s->of.world) == 0;
+}
+
+static bool chooses(const slc_training_samples *s)
+{
+    return sluice_world_rank(s->of.world) == s->of.chooser;
 }
 
 static sluice_status open_text(const slc_training_samples *s, slc_token_text **text)
@@ -65,8 +70,8 @@ sluice_status slc_training_samples_open(const slc_training_samples_of *of, slc_t
     s->of = *of;
     *out = s;
     s->tokens = calloc(count_tokens(of), sizeof *s->tokens);
-    if (writes(s)) s->logits = malloc(count_tokens(of) * of->model->vocabulary * sizeof *s->logits);
-    if (!s->tokens || (writes(s) && !s->logits)) return slc_error(SLUICE_ERR_MEMORY, "samples");
+    if (chooses(s)) s->logits = malloc(count_tokens(of) * of->model->vocabulary * sizeof *s->logits);
+    if (!s->tokens || (chooses(s) && !s->logits)) return slc_error(SLUICE_ERR_MEMORY, "samples");
     return slc_error_context(read_prompt(s), "--prompt");
 }
 
@@ -105,10 +110,14 @@ static sluice_status add_token(slc_training_samples *s, sluice_model *model, siz
     slc_sampling manner = MANNER;
     double loss;
     sluice_status status = sluice_model_evaluate(model, &batch, &loss, s->logits);
-    if (status || !writes(s)) return status;
+    if (status) return status;
     manner.seed = s->of.options->seed;
     const uint32_t vocabulary = s->of.model->vocabulary;
-    return slc_sample_token(&manner, s->logits + (count - 1) * vocabulary, vocabulary, count, &s->tokens[count]);
+    if (chooses(s))
+        status = slc_sample_token(&manner, s->logits + (count - 1) * vocabulary, vocabulary, count, &s->tokens[count]);
+    if (s->of.chooser == 0) return status;
+    sluice_status sent = sluice_world_broadcast(s->of.world, &s->tokens[count], sizeof *s->tokens, s->of.chooser);
+    return status ? status : sent;
 }
 
 sluice_status slc_training_sample(slc_training_samples *s, sluice_model *model, const char **text)

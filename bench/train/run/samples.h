@@ -1,6 +1,6 @@
 /* --sample-every N --prompt TEXT: a GPT-2 that trains goes on with the prompt now and then, by the weights that it has.
  * Each token takes an evaluation of one micro-batch on every rank, because the plan has room for nothing else; training
- * is not changed by it. */
+ * is not changed by it. In a pipeline the tokens are chosen where the last layer is, and sent to all. */
 #pragma once
 
 #include "bench/train/options/options.h"
@@ -14,6 +14,7 @@ typedef struct {
     const slc_training_options *options; /* whose weights, tokenizer, prompt and seed count */
     const sluice_model_config *model;
     uint32_t batch, length; /* of a micro-batch */
+    int chooser; /* the rank that gets the logits and chooses tokens: 0, or in a pipeline one that holds the last layer */
 } slc_training_samples_of;
 
 /* The bytes that samples keep besides the model's, which the caller reserves; the same on every rank. 0: the options

@@ -39,7 +39,6 @@ size_t slc_recording_read(const slc_recording *recording, slc_moment_lane lane, 
 sluice_status sluice_runtime_record(sluice_runtime *rt)
 {
     sluice_status status = slc_runtime_require_mode(rt, SLC_IDLE, "record");
-    if (!status) status = slc_runtime_require_no_stages(rt, "record");
     if (status || rt->recording) return status;
     return slc_recording_create(&rt->recording);
 }
@@ -55,5 +54,10 @@ sluice_status slc_engine_recorded_check(sluice_runtime *rt, const void *result)
 
 slc_recorded slc_engine_recorded(const sluice_runtime *rt)
 {
-    return (slc_recorded){rt->recording, &rt->job, rt->current.plan, rt->current.number};
+    return (slc_recorded){.recording = rt->recording,
+                          .job = &rt->job,
+                          .plan = rt->current.plan,
+                          .plan_number = rt->current.number,
+                          .stages = rt->stage.stages,
+                          .stage = rt->stage.number};
 }

@@ -15,10 +15,11 @@ typedef enum { SLC_MOMENT_COMPUTE, SLC_MOMENT_COMMUNICATION, SLC_MOMENT_LANES } 
 
 typedef enum {
     SLC_MOMENT_WAITS,      /* a slot's begin was called, or an update on the compute lane is next */
-    SLC_MOMENT_BEGINS,     /* the slot or update has waited and claimed; an operation's waits are over and it is open */
+    SLC_MOMENT_BEGINS,     /* the slot or update has waited and claimed; an operation's waits are over and it is open,
+                              and so a message's */
     SLC_MOMENT_WORKS,      /* an update begins to compute on the communication thread */
     SLC_MOMENT_WORKED,     /* that update has computed */
-    SLC_MOMENT_ENDS,       /* the slot or update has ended; an operation and all before it are over */
+    SLC_MOMENT_ENDS,       /* the slot or update has ended; an operation and all before it are over; a message is */
     SLC_MOMENT_STEP_WAITS, /* on the compute lane: the step's end waits for an operation */
     SLC_MOMENT_STEP_WAITED,
     SLC_MOMENT_RECOMPUTED /* a slot has run its forward again; a mark (measure/marks.h), never in a recording */
@@ -66,6 +67,7 @@ typedef struct {
     const slc_job *job;
     const slc_plan *plan;
     uint32_t plan_number;
+    uint32_t stages, stage; /* of a pipeline, whose stages have jobs and plans of their own; 0: there is none */
 } slc_recorded;
 slc_recorded slc_engine_recorded(const sluice_runtime *rt);
 /* Can a trace be made now, with a place for its result? Errors: ORDER (before commit, in a step, nothing is recorded),

@@ -3,6 +3,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
+#include "lib/engine/measure/recording.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/claims.h"
 #include "lib/engine/step/stage_rows.h"
@@ -33,7 +34,7 @@ sluice_status slc_stage_messages_init(sluice_runtime *rt, slc_pass *pass)
         pass->message_contexts[p] = calloc((size_t)pass->message_count + 1, sizeof *pass->message_contexts[p]);
         if (!pass->counts[p] || !pass->message_contexts[p]) return slc_error(SLUICE_ERR_MEMORY, "messages");
         for (uint32_t k = 0; k < pass->message_count; k++)
-            pass->message_contexts[p][k] = (slc_message){rt, pass, pass->messages[k]};
+            pass->message_contexts[p][k] = (slc_message){.rt = rt, .pass = pass, .item = pass->messages[k]};
     }
     return SLUICE_OK;
 }
@@ -64,9 +65,17 @@ static const slc_item *item_of(const slc_message *message)
     return &message->pass->program->items[message->item];
 }
 
+static void record(const slc_message *message, slc_moment_kind kind)
+{
+    const slc_moment made = {
+        .plan = message->rt->current.number, .pass = message->number, .item = message->item, .kind = kind};
+    slc_recording_put(message->rt->recording, SLC_MOMENT_COMMUNICATION, made);
+}
+
 static sluice_status begin_message(void *context)
 {
     slc_message *message = context;
+    record(message, SLC_MOMENT_BEGINS);
     sluice_status status = slc_pass_claims(message->rt, message->pass, message->item, true);
     const bool rows = slc_stage_rows_are(message->rt, item_of(message));
     return status || !rows ? status : slc_stage_rows_begin(message->rt, item_of(message));
@@ -75,6 +84,7 @@ static sluice_status begin_message(void *context)
 static sluice_status end_message(void *context)
 {
     slc_message *message = context;
+    record(message, SLC_MOMENT_ENDS);
     const bool rows = slc_stage_rows_are(message->rt, item_of(message));
     sluice_status status = rows ? slc_stage_rows_end(message->rt, item_of(message)) : SLUICE_OK;
     return status ? status : slc_pass_claims(message->rt, message->pass, message->item, false);
@@ -109,6 +119,7 @@ static sluice_status submit_message(sluice_runtime *rt, slc_pass *pass, uint32_t
     slc_gate_count *counts = pass->counts[pass->parity] + pass->first_count[index];
     const uint32_t count = slc_pass_counts(rt, pass, index, counts);
     uint32_t done = 0;
+    pass->message_contexts[pass->parity][number].number = pass->number;
     if (slc_stage_rows_are(rt, item)) return submit_rows(rt, pass, number, counts, count);
     for (uint32_t i = 0; i < stage->carried_count[item->index]; i++) {
         const uint32_t activation = stage->carried[item->index][i];

@@ -25,6 +25,7 @@ typedef struct {
     sluice_runtime *rt;
     slc_pass *pass;
     uint32_t item;
+    uint32_t number; /* of its pass */
 } slc_message;
 
 /* The items of a program that run in passes of one kind, by lane. */
