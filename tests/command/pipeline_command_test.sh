@@ -112,9 +112,16 @@ files() {
     check 'trace reads it' 0 $code
     check 'and has both stages' 2 "$(grep -o '"process_name"' "$work/trace.json" | wc -l)"
     refuses "is for 4 ranks" sim --profile "$work/profile.json" --world 8 --plan "$work/stages.json"
-    refuses "a plan of a pipeline's stages" check --profile "$work/profile.json" --plan "$work/stages.json"
+    tool check --profile "$work/profile.json" --plan "$work/stages.json" --json "$work/check.json"
+    check 'check takes it' 0 $code
+    check 'and has a row for each stage' 2 "$(grep -cE '^ +[01] +[0-9]+ +[0-9]+ +[1-9]' "$work/out")"
+    check 'whose messages meet' yes "$(python3 -c 'import json, sys
+one, two = json.load(open(sys.argv[1]))["stages"]
+print("yes" if one["messages"] == two["messages"] > 0 and one["slots"] > 0 and one["arena_bytes"] > 0 else one)' \
+        "$work/check.json")"
     sed 's/"replicas": 2/"replicas": 1/' "$work/stages.json" >"$work/broken.json"
     refuses 'broken.json' sim --profile "$work/profile.json" --plan "$work/broken.json"
+    refuses 'broken.json' check --profile "$work/profile.json" --plan "$work/broken.json"
 
     refuses 'the smallest that was found is' plan "${profile[@]}" --pipeline 2 --budget 1MiB
     least=$(sed -n 's/.*the smallest that was found is \([0-9]*\) .*/\1/p' "$work/err")
