@@ -63,6 +63,7 @@ int slc_bench_conclude(const slc_bench_results *results, slc_bench_options *opti
     warn_of_busy_machine(out, results->runs);
     if (!outcome.status) fprintf(out, "results: %s/results.csv, results.json\n", options->output);
     slc_outcome_add(&outcome, slc_bench_picture_draw(results, options->output, out));
+    slc_outcome_add(&outcome, slc_bench_micro_batches_draw(results, options->output, out));
     slc_outcome_add(&outcome, slc_bench_losses_draw(results, options->output, out));
     if (options->demo && !outcome.status) slc_bench_table_demo(out, results, options);
     if (slc_outcome_status(&outcome)) {

@@ -111,8 +111,14 @@ static const slc_training_difference differences[] = {
     {"plan,plan-out,profile-out,first-batch", .refused = "only sluice train reads and keeps plans and batches"},
     {"no-hash", .refused = "runs are compared by the hash of their weights"},
     {"replan-trials", .fallback = "0"},
-    {"pipeline,pipeline-schedule,pipeline-chunks,pipeline-cuts",
-     .refused = "a sweep is without a pipeline so far; sluice train --pipeline runs one"},
+    {"pipeline", .argument = "LIST",
+     .doc = "Pipelines of so many stages beside the strategies of runs without one (off), as off,2,4; then "
+            "--micro-batches is a step's number, which ranks share"},
+    {"pipeline-schedule", .argument = "LIST=1f1b,gpipe,interleaved", .doc = "Schedules of these pipelines"},
+    {"micro-batches", .argument = "LIST", .list = true,
+     .doc = "Micro-batches a rank and step; with --pipeline of a step in all"},
+    {"pipeline-chunks,pipeline-cuts",
+     .refused = "a sweep has pipelines of several shapes; they are cut by the planner"},
     {"log,config,verbose,sample-every,prompt", .refused = "only sluice train has a log and options in a file"},
     {"trace", .refused = "a sweep has many runs; sluice train --trace records one"},
     {0},
@@ -122,8 +128,11 @@ static const char help_text[] =
     "Trains a few steps for each combination of the values that options give, prints a table and writes results.csv, "
     "results.json and the picture step_time (SVG and PNG) into a folder; with "
     "several optimizers also the picture losses.\v"
-    "Each combination of strategies, schedules, budgets, throttles, optimizers, learning rates, batches, precisions, "
-    "recomputations, ways to treat tied parameters and numbers of ranks is run.\n\n"
+    "Each combination of strategies, schedules, budgets, throttles, optimizers, learning rates, batches, "
+    "micro-batches, "
+    "precisions, recomputations, ways to treat tied parameters and numbers of ranks is run. Pipelines stand beside the "
+    "strategies; if there are several numbers of micro-batches, the picture micro_batches shows steps against "
+    "them.\n\n"
     "Several optimizers are compared by loss, the first being the measure: loss against step and against time, steps "
     "and bytes before and after the freeze. Then the defaults are --strategy usual and --steps 200.\n\n"
     "--tradeoff takes one budget (default auto:1) and one throttle. What is left of the budget after what every plan "
@@ -143,7 +152,7 @@ static const char help_text[] =
     "  sluice bench -n 2 --optimizer adamw,onebit_adam --warmup 20 --throttle 1gbit\n"
     "  sluice bench -n 2 --size mini --tradeoff --throttle 1gbit\n"
     "  sluice bench --tradeoff --profile gpt3.json --budget 60GiB\n"
-    "  sluice bench --strategy dp,fsdp --batch 4,8 --precision fp32,bf16 --ranks 1,2\n"
+    "  sluice bench -n 2 --pipeline off,2 --strategy dp,sdp --micro-batches 2,4,8 --throttle 1gbit\n"
     "  sluice bench --join out/before out/after -o out/both\n"
     "More: docs/benchmarks.md";
 
@@ -265,6 +274,44 @@ static sluice_status split_numbers(const slc_training_options *t, const char *op
     return split_list(option, typed ? typed : number, NUMBERS, list);
 }
 
+/* Puts pipelines behind the strategies; without "off" there nothing else stays in that list. A list of "off" alone
+ * changes nothing. */
+static sluice_status add_pipelines(slc_bench_options *o, const slc_bench_list *stages, const slc_bench_list *schedules)
+{
+    sluice_status status = SLUICE_OK;
+    bool off = false;
+    for (uint64_t i = 0; i < stages->count; i++) off |= !strcmp(stages->text[i], "off");
+    if (off && stages->count == 1) return SLUICE_OK;
+    if (o->schedules.count > 1)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "--schedule: beside --pipeline, whose schedules are --pipeline-schedule's, "
+                         "give one");
+    if (!off) o->strategies.count = 0;
+    for (uint64_t i = 0; !status && i < stages->count; i++)
+        for (uint64_t s = 0; !status && strcmp(stages->text[i], "off") && s < schedules->count; s++) {
+            slc_bench_pipelines *all = &o->pipelines;
+            if (o->strategies.count == SLC_BENCH_LIST_MAX)
+                return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline, --strategy: more than %d values",
+                                 SLC_BENCH_LIST_MAX);
+            status = slc_bench_pipelines_add(all, stages->text[i], schedules->text[s]);
+            if (!status) o->strategies.text[o->strategies.count++] = (char *)all->of[all->count - 1].item;
+        }
+    o->training.pipeline = "off"; /* of runs without one */
+    o->training.pipeline_schedule = "1f1b";
+    return status;
+}
+
+static sluice_status split_pipelines(slc_bench_options *o)
+{
+    slc_bench_list stages = {0}, schedules = {0};
+    sluice_status status = split_list("pipeline", o->training.pipeline, WORDS, &stages);
+    if (!status) status = split_list("pipeline-schedule", o->training.pipeline_schedule, WORDS, &schedules);
+    if (!status) status = add_pipelines(o, &stages, &schedules);
+    free(stages.storage);
+    free(schedules.storage);
+    return status;
+}
+
 static sluice_status split_lists(slc_bench_options *o)
 {
     const slc_training_options *t = &o->training;
@@ -277,7 +324,9 @@ static sluice_status split_lists(slc_bench_options *o)
     if (!status) status = split_list("precision", t->precision, WORDS, &o->precisions);
     if (!status) status = split_list("recompute", t->recompute, WORDS, &o->recomputes);
     if (!status) status = split_numbers(t, "batch", t->batch, &o->batches);
+    if (!status) status = split_numbers(t, "micro-batches", t->micro_batches, &o->micro_batches);
     if (!status) status = split_numbers(t, "ranks", t->ranks, &o->rank_counts);
+    if (!status) status = split_pipelines(o);
     return status ? status : split_rates(o);
 }
 
@@ -296,7 +345,7 @@ uint64_t slc_bench_budget_auto(const char *text)
 static uint64_t combinations(const slc_bench_options *o)
 {
     return o->strategies.count * o->schedules.count * o->optimizers.count * o->tied.count * o->precisions.count *
-           o->recomputes.count * o->batches.count;
+           o->recomputes.count * o->batches.count * o->micro_batches.count;
 }
 
 uint64_t slc_bench_case_count(const slc_bench_options *o)
@@ -354,14 +403,15 @@ static bool has_rates(const slc_bench_options *o, uint64_t optimizer)
  * order. */
 static void label_case(const slc_bench_options *o, bool rates, slc_bench_case *one)
 {
-    char words[5][32] = {"", "", "", "", ""};
+    char words[6][32] = {"", "", "", "", "", ""};
     size_t used = 0;
     if (o->rank_counts.count > 1) snprintf(words[0], 32, "%" PRIu64 " rank%s", one->ranks, one->ranks > 1 ? "s" : "");
-    if (o->precisions.count > 1) snprintf(words[1], 32, "%s", one->training.precision);
-    if (o->batches.count > 1) snprintf(words[2], 32, "batch %" PRIu64, one->training.batch);
-    if (rates) snprintf(words[3], 32, "lr %.6g", one->training.learning_rate);
-    if (o->recomputes.count > 1) snprintf(words[4], 32, "recompute %s", one->training.recompute);
-    for (int i = 0; i < 5; i++)
+    if (o->micro_batches.count > 1) snprintf(words[1], 32, "micro batches %" PRIu64, one->step_micro_batches);
+    if (o->precisions.count > 1) snprintf(words[2], 32, "%s", one->training.precision);
+    if (o->batches.count > 1) snprintf(words[3], 32, "batch %" PRIu64, one->training.batch);
+    if (rates) snprintf(words[4], 32, "lr %.6g", one->training.learning_rate);
+    if (o->recomputes.count > 1) snprintf(words[5], 32, "recompute %s", one->training.recompute);
+    for (int i = 0; i < 6; i++)
         if (*words[i])
             used += (size_t)snprintf(one->label + used, sizeof one->label - used, "%s%s", used ? ", " : "", words[i]);
 }
@@ -371,7 +421,7 @@ bool slc_bench_is_labelled(const slc_bench_options *o)
     bool rates = false;
     for (uint64_t i = 0; i < o->optimizers.count; i++) rates |= has_rates(o, i);
     return rates || o->rank_counts.count > 1 || o->precisions.count > 1 || o->batches.count > 1 ||
-           o->recomputes.count > 1;
+           o->recomputes.count > 1 || o->micro_batches.count > 1;
 }
 
 /* Takes an index apart: the item of the list that it counts in its last place. */
@@ -390,6 +440,22 @@ static uint64_t ranks_of_launcher(void)
     return sluice_world_config_init(&config) ? 1 : (uint64_t)config.size;
 }
 
+/* Makes the case a run of the pipeline that its strategy names, and shares the micro-batches of the step. */
+static void set_pipeline(const slc_bench_options *o, slc_bench_case *one)
+{
+    slc_training_options *training = &one->training;
+    const slc_bench_pipeline *pipeline = slc_bench_pipelines_find(&o->pipelines, one->strategy);
+    if (pipeline) {
+        slc_bench_pipeline_set(pipeline, training);
+        one->strategy = pipeline->name;
+        one->schedule = pipeline->schedule;
+        one->tied = training->tied;
+    }
+    const uint64_t sharers = slc_training_replicas(training, one->ranks);
+    one->step_micro_batches = training->micro_batches * (o->pipelines.count ? 1 : sharers);
+    if (o->pipelines.count) training->micro_batches = one->step_micro_batches / sharers;
+}
+
 /* Repetitions are the outermost loop, so that a temporary disturbance of the machine affects all combinations
  * equally. */
 void slc_bench_case_at(const slc_bench_options *o, uint64_t part, uint64_t index, slc_bench_case *out)
@@ -405,6 +471,7 @@ void slc_bench_case_at(const slc_bench_options *o, uint64_t part, uint64_t index
     out->training.recompute = next_of(&o->recomputes, &index);
     out->training.precision = next_of(&o->precisions, &index);
     out->training.batch = strtoull(next_of(&o->batches, &index), NULL, 10);
+    out->training.micro_batches = strtoull(next_of(&o->micro_batches, &index), NULL, 10);
     set_optimizer(out, o->optimizers.text[optimizer]);
     out->training.learning_rate = o->learning_rates[optimizer];
     if (!strcmp(out->schedule, usual))
@@ -414,6 +481,7 @@ void slc_bench_case_at(const slc_bench_options *o, uint64_t part, uint64_t index
     out->training.schedule = out->schedule;
     out->training.budget = or_none(out->budget);
     out->training.throttle = or_none(out->throttle);
+    set_pipeline(o, out);
     label_case(o, has_rates(o, optimizer), out);
 }
 
@@ -422,7 +490,7 @@ static sluice_status check_strategy(const char *text)
 {
     static const char *const others[] = {"auto", "mixed", usual};
     slc_strategy uniform;
-    bool known = slc_strategy_parse(text, &uniform);
+    bool known = slc_strategy_parse(text, &uniform) || !strncmp(text, "pipeline ", 9);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) known |= !strcmp(text, others[i]);
     if (known || access(text, R_OK) == 0) return SLUICE_OK;
     if (!strncmp(text, "random:", 7) && text[7] && strspn(text + 7, "0123456789") == strlen(text + 7)) return SLUICE_OK;
@@ -446,7 +514,9 @@ static sluice_status check_cases(slc_bench_options *o)
     for (uint64_t i = 0; !status && i < cases; i++) {
         slc_bench_case_at(o, 0, i, &one);
         if (slc_bench_budget_auto(one.budget)) one.training.budget = "";
-        status = slc_training_options_check(&one.training);
+        if (o->pipelines.count)
+            status = slc_bench_pipelines_check(&one.training, one.ranks, one.step_micro_batches, one.strategy);
+        if (!status) status = slc_training_options_check(&one.training);
         o->training.model = one.training.model;
         o->training.size = one.training.size;
         compressed |= slc_training_is_compressed(one.optimizer);
@@ -464,10 +534,10 @@ static sluice_status check_mode(const slc_bench_options *o)
 {
     bool found = false;
     for (uint64_t b = 0; b < o->budgets.count; b++) found |= slc_bench_budget_auto(o->budgets.text[b]) > 0;
-    if (found &&
-        (o->batches.count > 1 || o->precisions.count > 1 || o->recomputes.count > 1 || o->rank_counts.count > 1))
+    if (found && (o->batches.count > 1 || o->precisions.count > 1 || o->recomputes.count > 1 ||
+                  o->rank_counts.count > 1 || o->micro_batches.count > 1))
         return slc_error(SLUICE_ERR_ARGUMENT,
-                         "--budget auto:N: what works depends on --batch, --precision, --recompute "
+                         "--budget auto:N: what works depends on --batch, --micro-batches, --precision, --recompute "
                          "and --ranks: give one of each, or budgets as 60%%");
     if (!o->tradeoff && o->profile)
         return slc_error(SLUICE_ERR_ARGUMENT, "--profile: only --tradeoff works from a profile");
@@ -478,7 +548,10 @@ static sluice_status check_mode(const slc_bench_options *o)
         return slc_error(SLUICE_ERR_ARGUMENT, "--tradeoff: takes one budget and one throttle");
     if (o->tied.count > 1) return slc_error(SLUICE_ERR_ARGUMENT, "--tradeoff: takes one --tied, joint or split");
     if (combinations(o) > o->strategies.count * o->schedules.count * o->optimizers.count || o->rank_counts.count > 1)
-        return slc_error(SLUICE_ERR_ARGUMENT, "--tradeoff: takes one --batch, --precision, --recompute and --ranks");
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "--tradeoff: takes one --batch, --micro-batches, --precision, --recompute and --ranks");
+    if (o->pipelines.count)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--tradeoff: its shares are of runs without --pipeline");
     if (o->optimizers.count > 1 || strcmp(o->training.lossy, "none") ||
         slc_training_is_compressed(o->training.optimizer))
         return slc_error(SLUICE_ERR_ARGUMENT,
@@ -564,6 +637,7 @@ void slc_bench_options_free(slc_bench_options *options)
     free(options->optimizers.storage);
     free(options->tied.storage);
     free(options->batches.storage);
+    free(options->micro_batches.storage);
     free(options->precisions.storage);
     free(options->recomputes.storage);
     free(options->rank_counts.storage);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bench/sweep/folder/folder.h"
+#include "bench/sweep/pipelines.h"
 #include "bench/train/options/options.h"
 
 #include <stdbool.h>
@@ -23,6 +24,8 @@ typedef struct {
     slc_bench_list strategies, schedules, budgets, throttles, optimizers, tied;
     double learning_rates[SLC_BENCH_LIST_MAX];                   /* of each optimizer */
     slc_bench_list batches, precisions, recomputes, rank_counts; /* as they would be typed */
+    slc_bench_list micro_batches;                                /* likewise (pipelines.h) */
+    slc_bench_pipelines pipelines;                               /* some: micro-batches are a step's, of all ranks */
     uint64_t repeat;
     bool demo;
     const char *output;            /* a folder; NULL: bench/sweep/opening.h chooses one */
@@ -60,8 +63,9 @@ typedef struct {
     /* These are as the user wrote them, but "usual" is replaced by its meaning. */
     const char *strategy, *schedule, *budget, *throttle;
     const char *optimizer, *tied;
-    uint64_t ranks;  /* of its world */
-    uint64_t repeat; /* from 1 on */
+    uint64_t ranks;              /* of its world */
+    uint64_t repeat;             /* from 1 on */
+    uint64_t step_micro_batches; /* of all ranks, or of all replicas of a pipeline */
     char label[128]; /* what tells it from other cells, in words; "": nothing (bench/sweep/figures/label.h) */
     slc_training_options training;
 } slc_bench_case;

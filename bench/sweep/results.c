@@ -48,6 +48,7 @@ json_t *slc_bench_case_row(const slc_bench_case *one)
                             one->training.size, "strategy", one->strategy, "schedule", one->schedule, "budget",
                             one->budget, "throttle", one->throttle, "optimizer", one->optimizer, "tied", one->tied,
                             "world", (json_int_t)one->ranks, "repeat", (json_int_t)one->repeat);
+    if (row) json_object_set_new(row, "step_micro_batches", json_integer((json_int_t)one->step_micro_batches));
     if (row) json_object_set_new(row, "settings", slc_training_settings_json(&one->training));
     if (row && *one->label) json_object_set_new(row, "label", json_string(one->label));
     return row;
@@ -75,6 +76,10 @@ sluice_status slc_bench_results_add(slc_bench_results *results, const sluice_wor
 {
     json_t *row = slc_training_run_json(world, &one->training, run);
     if (row) json_object_set_new(row, "plan_sha256", json_string(plan_sha256));
+    if (row && slc_training_stages(&one->training)) { /* stand where others have a strategy and its schedule */
+        json_object_set_new(row, "strategy", json_string(one->strategy));
+        json_object_set_new(row, "schedule", json_string(one->schedule));
+    }
     sluice_status status = append_row(results->runs, row, one);
     if (!status && !results->environment) results->environment = slc_environment_json(world);
     return status;

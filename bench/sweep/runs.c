@@ -61,7 +61,8 @@ static sluice_status digest_plan(sluice_runtime *rt, char hex[65])
 static sluice_status note_plan(sluice_runtime *rt, void *context)
 {
     watched *w = context;
-    return w->sweep->out ? digest_plan(rt, w->plan_sha256) : SLUICE_OK;
+    /* Stages have no one plan. */
+    return w->sweep->out && !slc_training_stages(&w->one->training) ? digest_plan(rt, w->plan_sha256) : SLUICE_OK;
 }
 
 /* Writes the results so far. A file that cannot be written does not end hours of work; only the writing at the end must

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* LEAST_MICRO_BATCHES: the median leaves the first one out, in which memory and products are touched for the first time.
- * LEAST_STEPS: measured cuts have saved up to an eighth of a step. */
+/* LEAST_MICRO_BATCHES: the median leaves the first one out, in which memory and products are touched for the first
+ * time. LEAST_STEPS: measured cuts have saved up to an eighth of a step. */
 enum { LEAST_MICRO_BATCHES = 3, LEAST_STEPS = 8 };
 
 bool slc_cut_probe_pays(const slc_training_options *o)
@@ -103,7 +103,8 @@ sluice_status slc_cut_probe_measure(const slc_cut_probe *probe, slc_cut_times *o
     sluice_runtime_destroy(t.rt);
     if (fits) return status;
     if (sluice_world_rank(probe->world) == 0)
-        slc_log(SLC_LOG_INFO, "a step of %u micro-batches does not fit the budget: cuts go by sizes, not by measured times",
+        slc_log(SLC_LOG_INFO,
+                "a step of %u micro-batches does not fit the budget: cuts go by sizes, not by measured times",
                 micro_batches_of(probe));
     return SLUICE_OK;
 }

@@ -1,5 +1,6 @@
-/* Measured times for the cuts of a pipeline. A runtime like the run's, with cuts by sizes, makes one step, and what each
- * layer took there is told to the run's own runtime. This costs about a step, and changes no bit of the training. */
+/* Measured times for the cuts of a pipeline. A runtime like the run's, with cuts by sizes, makes one step, and what
+ * each layer took there is told to the run's own runtime. This costs about a step, and changes no bit of the training.
+ */
 #pragma once
 
 #include "bench/train/data/data.h"
@@ -24,8 +25,8 @@ typedef struct {
 bool slc_cut_probe_pays(const slc_training_options *options);
 
 /* Measures, on held-out data and parameters of 0. Collective; the same on every rank. Where the step that measures does
- * not fit the budget, nothing is measured: it holds as many micro-batches as there are stages, three at least, which can
- * be more than the run's. The caller frees the times with slc_cut_times_fini, after an error too. Errors: those of
+ * not fit the budget, nothing is measured: it holds as many micro-batches as there are stages, three at least, which
+ * can be more than the run's. The caller frees the times with slc_cut_times_fini, after an error too. Errors: those of
  * making a runtime and of a step. */
 sluice_status slc_cut_probe_measure(const slc_cut_probe *probe, slc_cut_times *out);
 /* Tells them to a runtime with the same layers, before commit. Does nothing where nothing was measured. */

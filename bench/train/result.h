@@ -114,10 +114,10 @@ typedef struct {
     uint32_t length;                        /* tokens a sequence; 0: images */
     sluice_memory_report memory;            /* in a pipeline of the rank that needs most */
     slc_training_pipeline *pipeline;        /* NULL: there is none */
-    uint64_t dp_bytes;                 /* the bytes that a budget of 100 % means */
-    char *new_parameters;              /* names of those that --weights lacks, with commas between; NULL: none */
-    char weights_sha256[65];           /* "": not hashed */
-    slc_training_data_counts examples; /* that all ranks took; all 0 for windows and images */
+    uint64_t dp_bytes;                      /* the bytes that a budget of 100 % means */
+    char *new_parameters;                   /* names of those that --weights lacks, with commas between; NULL: none */
+    char weights_sha256[65];                /* "": not hashed */
+    slc_training_data_counts examples;      /* that all ranks took; all 0 for windows and images */
     slc_outcome
         outputs; /* errors of files that this rank could not write (its last save, weights, a trace); the run went on */
 } slc_training_result;

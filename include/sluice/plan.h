@@ -119,18 +119,18 @@ typedef struct {
 /* A rank's stage, and the last step on it. slots_s + idle_s + exposed_s is less than the step by what the rank does
  * between slots: updates on its own thread, and the program. sluice_step_report.exposed_s is idle_s + exposed_s. */
 typedef struct {
-    size_t struct_size;         /* of this struct; SLUICE_INIT sets it */
-    uint32_t stages;            /* 0: there is no pipeline, and all that follows is 0 */
-    uint32_t replicas;          /* ranks that hold this stage */
-    uint32_t stage;             /* this rank's, from 0 */
-    uint32_t chunks;            /* pieces of the model that a stage holds: piece c * stages + stage is its chunk c */
-    const char *schedule;       /* valid as long as the runtime */
-    double slots_s;             /* its forwards, recomputations and backwards took so long */
-    double idle_s;              /* no slot ran, because messages of other stages were to come, or the step's end */
-    double exposed_s;           /* a slot waited for the stage's own updates and gathers */
-    double end_s;               /* the part of idle_s at the step's end, when all stages agree */
-    uint32_t layer_count;       /* of the whole model */
-    uint32_t channel_count;     /* of `channels` */
+    size_t struct_size;     /* of this struct; SLUICE_INIT sets it */
+    uint32_t stages;        /* 0: there is no pipeline, and all that follows is 0 */
+    uint32_t replicas;      /* ranks that hold this stage */
+    uint32_t stage;         /* this rank's, from 0 */
+    uint32_t chunks;        /* pieces of the model that a stage holds: piece c * stages + stage is its chunk c */
+    const char *schedule;   /* valid as long as the runtime */
+    double slots_s;         /* its forwards, recomputations and backwards took so long */
+    double idle_s;          /* no slot ran, because messages of other stages were to come, or the step's end */
+    double exposed_s;       /* a slot waited for the stage's own updates and gathers */
+    double end_s;           /* the part of idle_s at the step's end, when all stages agree */
+    uint32_t layer_count;   /* of the whole model */
+    uint32_t channel_count; /* of `channels` */
     sluice_stage_channel channels[SLUICE_STAGE_CHANNELS_MAX]; /* in no order that means something */
 } sluice_stage_report;
 
@@ -143,15 +143,15 @@ SLUICE_API sluice_status sluice_runtime_piece(const sluice_runtime *rt, uint32_t
                                               uint32_t *piece);
 
 /* Gives the seconds that a micro-batch's forward and backward of layer number `layer` of the whole model take on this
- * rank, without waiting and recomputing: medians of the latest ones under the plan that runs. Both are 0 where this rank
- * does not hold the layer, or has not run it. After commit, at any time, also when the runtime has failed. Local.
+ * rank, without waiting and recomputing: medians of the latest ones under the plan that runs. Both are 0 where this
+ * rank does not hold the layer, or has not run it. After commit, at any time, also when the runtime has failed. Local.
  * Errors: ORDER (before commit), ARGUMENT (there is no such layer). */
 SLUICE_API sluice_status sluice_runtime_layer_times(const sluice_runtime *rt, uint32_t layer, double *forward_s,
                                                     double *backward_s);
 /* Says how long a micro-batch's forward and backward of a layer that has been added take, as another runtime has
- * measured them. If every layer has such times, a pipeline with cuts "auto" is cut by them and not by what sizes suggest;
- * it changes no bit of the training. Rank 0's count. Local, before commit. Errors: ORDER (after commit), ARGUMENT (there
- * is no such layer; a time that is not above 0). */
+ * measured them. If every layer has such times, a pipeline with cuts "auto" is cut by them and not by what sizes
+ * suggest; it changes no bit of the training. Rank 0's count. Local, before commit. Errors: ORDER (after commit),
+ * ARGUMENT (there is no such layer; a time that is not above 0). */
 SLUICE_API sluice_status sluice_runtime_layer_times_set(sluice_runtime *rt, uint32_t layer, double forward_s,
                                                         double backward_s);
 

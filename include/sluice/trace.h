@@ -13,11 +13,12 @@ extern "C" {
 SLUICE_API sluice_status sluice_runtime_record(sluice_runtime *rt);
 
 /* Gives the last four steps of the plan that runs, for Perfetto and Chrome's tracing page (trace event format, JSON
- * object form): a process for each rank, with its memory, and in a pipeline a lane for each channel. Collective, between steps, after sluice_runtime_sync; every
- * rank has recorded. Rank 0 gets the text, which it frees; the others get NULL. Ranks of one host share a clock; those
- * of other hosts are aligned at a barrier, to about the time that a message takes. On the communication lane the slice
- * of an operation begins when it is open and the one before it is over. Errors: ARGUMENT (no runtime, no place for the
- * result); ORDER (before commit, in a step, without sluice_runtime_record); MEMORY; those of a failed world. */
+ * object form): a process for each rank, with its memory, and in a pipeline a lane for each channel. Collective,
+ * between steps, after sluice_runtime_sync; every rank has recorded. Rank 0 gets the text, which it frees; the others
+ * get NULL. Ranks of one host share a clock; those of other hosts are aligned at a barrier, to about the time that a
+ * message takes. On the communication lane the slice of an operation begins when it is open and the one before it is
+ * over. Errors: ARGUMENT (no runtime, no place for the result); ORDER (before commit, in a step, without
+ * sluice_runtime_record); MEMORY; those of a failed world. */
 SLUICE_API sluice_status sluice_runtime_trace(sluice_runtime *rt, char **json);
 
 #ifdef __cplusplus

@@ -57,7 +57,7 @@ typedef struct {
         slc_stage_times times;
         double exposed_s;
         uint64_t bytes_before[SLC_STAGE_CHANNELS_MAX], bytes[SLC_STAGE_CHANNELS_MAX]; /* of channels, all so far */
-    } last; /* the last step that has ended */
+    } last;                                                                           /* the last step that has ended */
 } slc_stage;
 
 /* The piece of the model that has a layer of the whole model. */

@@ -296,8 +296,7 @@ static sluice_status trace_records(slc_trace *trace, const slc_recorded *from, c
     rank_times t;
     const rank_head *head = &of->heads[rank];
     const slc_moment *own = of->all + rank * of->most;
-    const int64_t zero_ns =
-        first_moment(of->heads, of->all, of->most, of->size) + clock_ahead_ns(head, &of->heads[0]);
+    const int64_t zero_ns = first_moment(of->heads, of->all, of->most, of->size) + clock_ahead_ns(head, &of->heads[0]);
     sluice_status status = rank_times_init(&t, from, (int)rank, own, head->count);
     if (status) return status;
     for (size_t i = 0; i < head->count; i++) note(&t, &own[i], (double)((int64_t)own[i].ns - zero_ns) * 1e-9);

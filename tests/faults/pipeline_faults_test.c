@@ -1,6 +1,6 @@
-/* A rank of a pipeline is killed or stopped, in any stage and schedule: while it computes, while messages are under way,
- * while a save is. Every other rank's call then says which rank and which stage it was, and nothing hangs. How long that
- * took is printed, and not judged. */
+/* A rank of a pipeline is killed or stopped, in any stage and schedule: while it computes, while messages are under
+ * way, while a save is. Every other rank's call then says which rank and which stage it was, and nothing hangs. How
+ * long that took is printed, and not judged. */
 #include "tests/support/draw.h"
 #include "tests/support/ranks.h"
 #include "tests/support/scale.h"
@@ -113,9 +113,9 @@ static int make(const scene *s, trainer *t)
     config.pipeline = (uint32_t)s->fault->stages;
     config.pipeline_schedule = s->fault->schedule;
     RANK_CHECK(!sluice_runtime_create(t->world, &config, &t->rt));
-    RANK_CHECK(!sluice_model_create(
-        t->rt, &model_config,
-        &SLUICE_INIT(sluice_model_options, .batch = 1, .micro_batches = MICRO_BATCHES), &t->model));
+    RANK_CHECK(!sluice_model_create(t->rt, &model_config,
+                                    &SLUICE_INIT(sluice_model_options, .batch = 1, .micro_batches = MICRO_BATCHES),
+                                    &t->model));
     RANK_CHECK(!sluice_runtime_commit(t->rt));
     RANK_CHECK(!sluice_model_init(t->model, 1));
     return 0;
@@ -234,14 +234,15 @@ static void survivors_name_rank_and_stage(void **state)
             for (int at = 0; at < MOMENTS; at++)
                 for (int stops = 0; stops < 2; stops++, number++) {
                     if (!test_takes(number, 0.125)) continue;
-                    const fault f = {schedules[k].name, schedules[k].stages, victim, (moment)at,
-                                     stops ? SIGSTOP : SIGKILL, mix(number)};
+                    const fault f = {schedules[k].name, schedules[k].stages,       victim,
+                                     (moment)at,        stops ? SIGSTOP : SIGKILL, mix(number)};
                     check_fault(&f, &killed_s, &stopped_s);
                     done++;
                 }
-    printf("%u of %u faults; the last rank heard of a killed one after at most %.2f s, of a stopped one (an error after "
-           "%.0f s) %.2f s\n",
-           done, number, killed_s, STALL_TIMEOUT_S, stopped_s);
+    printf(
+        "%u of %u faults; the last rank heard of a killed one after at most %.2f s, of a stopped one (an error after "
+        "%.0f s) %.2f s\n",
+        done, number, killed_s, STALL_TIMEOUT_S, stopped_s);
 }
 
 int main(void)

@@ -17,6 +17,11 @@ void slc_bench_put_csv(FILE *file, const json_t *value);
  * line on `out` that says what it did. Does nothing without a complete run. */
 sluice_status slc_bench_picture_draw(const slc_bench_results *results, const char *folder, FILE *out);
 
+/* micro_batches.c: step time against the micro-batches of a step, with a panel for each throttle and a line for each
+ * strategy and pipeline, as slc_bench_picture_draw does: micro_batches.dat, .gp, .svg and .png. Does nothing where all
+ * runs have one number. */
+sluice_status slc_bench_micro_batches_draw(const slc_bench_results *results, const char *folder, FILE *out);
+
 /* losses.c compares optimizers. Do the runs use several? If not, the other functions do nothing. */
 bool slc_bench_losses_compare(const slc_bench_results *results);
 /* Prints a row for each optimizer under each throttle and budget: the final loss, also in per cent of the first

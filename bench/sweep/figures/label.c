@@ -76,6 +76,14 @@ static json_t *list_settings(const json_t *rows)
     return names;
 }
 
+/* Says whether a setting shows in another way: pipelines have a name as strategies, and micro-batches are counted over
+ * all ranks. */
+static bool follows_from_case(const json_t *rows, const char *name)
+{
+    if (!strcmp(name, "pipeline") || !strcmp(name, "pipeline_schedule")) return true;
+    return !strcmp(name, "micro_batches") && slc_bench_value(json_array_get(rows, 0), "step_micro_batches");
+}
+
 static void find_telling(telling *t)
 {
     const char *name;
@@ -84,8 +92,10 @@ static void find_telling(telling *t)
     add_if_telling(t, "world", "world");
     add_if_telling(t, "device", "device");
     add_if_telling(t, "path", "path");
+    add_if_telling(t, "step_micro_batches", "step_micro_batches");
     json_object_foreach (settings, name, value) {
         snprintf(key, sizeof key, "settings.%s", name);
+        if (follows_from_case(t->rows, name)) continue;
         if (strcmp(name, "device") != 0 && strcmp(name, "ranks") != 0) add_if_telling(t, key, name);
     }
     for (const char *const *machine = machine_keys; *machine; machine++)
@@ -117,6 +127,7 @@ static void put_words(const json_t *row, const char *key, char *text, size_t byt
 {
     const json_t *value = slc_bench_value(row, key);
     const char *dot = strrchr(key, '.'), *name = dot ? dot + 1 : key;
+    if (!strcmp(name, "step_micro_batches")) name += strlen("step_");
     const size_t flags = JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6);
     static const char *const plain[] = {"precision", "source", "device", "host", "processor", "model", NULL};
     char *dump = value && !json_is_string(value) ? json_dumps(value, flags) : NULL;

@@ -301,8 +301,15 @@ void slc_bench_table_joined(FILE *out, const slc_bench_results *results, uint64_
  * ... compress may differ from run to run. */
 static bool must_be_equal(const json_t *a, const json_t *b)
 {
-    static const char *const keys[] = {"optimizer",          "tied", "world", "settings.lr", "settings.batch",
-                                       "settings.precision", NULL};
+    static const char *const keys[] = {"optimizer",
+                                       "tied",
+                                       "world",
+                                       "settings.lr",
+                                       "settings.batch",
+                                       "settings.micro_batches",
+                                       "settings.pipeline",
+                                       "settings.precision",
+                                       NULL};
     if (!slc_bench_alike(a, b, keys)) return false;
     if (!slc_training_is_compressed(slc_bench_text(a, "optimizer"))) return true;
     slc_strategy left, right;

@@ -83,10 +83,11 @@ static sluice_status read_cuts(slc_training_options *o)
     char *list = NULL;
     if (!strcmp(path, "auto") || is_layer(path)) return SLUICE_OK;
     if (access(path, F_OK))
-        return slc_error(SLUICE_ERR_ARGUMENT,
-                         "--pipeline-cuts %s: give the first layer of each piece but the first, as h.4,h.8,head, a file "
-                         "with such names, or auto",
-                         path);
+        return slc_error(
+            SLUICE_ERR_ARGUMENT,
+            "--pipeline-cuts %s: give the first layer of each piece but the first, as h.4,h.8,head, a file "
+            "with such names, or auto",
+            path);
     sluice_status status = slc_error_context(slc_cuts_file_read(path, &list), "--pipeline-cuts");
     if (!status) o->pipeline_cuts = slc_training_option_keep(list);
     free(list);
@@ -96,7 +97,7 @@ static sluice_status read_cuts(slc_training_options *o)
 /* Options that a pipeline does not know yet are refused before the model is made. */
 static sluice_status check_pipeline(slc_training_options *o)
 {
-    static const char *const own[] = {"pipeline-schedule", "pipeline-chunks", "pipeline-cuts"};
+    static const char *const own[] = {"pipeline-chunks", "pipeline-cuts"};
     static const char *const later[] = {"plan-out", "profile-out", "plan", "lossy", "micro-batches-from"};
     const uint64_t stages = slc_training_stages(o);
     if (stages == UINT64_MAX)
@@ -105,6 +106,8 @@ static sluice_status check_pipeline(slc_training_options *o)
     for (size_t i = 0; !stages && i < sizeof own / sizeof *own; i++)
         if (slc_training_option_given(o, own[i]))
             return slc_error(SLUICE_ERR_ARGUMENT, "--%s goes with --pipeline P", own[i]);
+    if (!stages && strcmp(o->pipeline_schedule, "1f1b"))
+        return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline-schedule goes with --pipeline P");
     if (!stages) return SLUICE_OK;
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (slc_training_option_given(o, later[i]))

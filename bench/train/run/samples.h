@@ -14,7 +14,8 @@ typedef struct {
     const slc_training_options *options; /* whose weights, tokenizer, prompt and seed count */
     const sluice_model_config *model;
     uint32_t batch, length; /* of a micro-batch */
-    int chooser; /* the rank that gets the logits and chooses tokens: 0, or in a pipeline one that holds the last layer */
+    int chooser; /* the rank that gets the logits and chooses tokens: 0, or in a pipeline one that holds the last layer
+                  */
 } slc_training_samples_of;
 
 /* The bytes that samples keep besides the model's, which the caller reserves; the same on every rank. 0: the options

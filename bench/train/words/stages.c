@@ -34,7 +34,8 @@ static void print_table(FILE *out, const slc_training_pipeline *pipeline)
         const slc_training_stage *stage = &pipeline->stages[s];
         slc_training_stage_layers(pipeline, s, names, sizeof names);
         fprintf(out, "  %5u  %-*s  %8.1f MiB  %7.1f ms  %7.1f ms  %7.1f ms  ", s, width, names,
-                (double)stage->peak_bytes / 0x1p20, 1e3 * stage->compute_s, 1e3 * stage->idle_s, 1e3 * stage->exposed_s);
+                (double)stage->peak_bytes / 0x1p20, 1e3 * stage->compute_s, 1e3 * stage->idle_s,
+                1e3 * stage->exposed_s);
         print_longest_wait(out, stage);
     }
 }
@@ -52,11 +53,12 @@ static void print_causes(FILE *out, const slc_training_pipeline *pipeline, doubl
         unequal_s += fmin(slowest->compute_s - stage->compute_s, stage->idle_s) / pipeline->stage_count;
     }
     const double filling_s = idle_s - unequal_s;
-    fprintf(out,
-            "idle    %.1f %% of the step, the mean of the stages: %.1f %% because stage %u computes longest, %.1f %% to "
-            "fill and empty the pipeline with %u micro-batch%s",
-            100 * idle_s / step_s, 100 * unequal_s / step_s, (unsigned)(slowest - pipeline->stages),
-            100 * filling_s / step_s, pipeline->micro_batches, pipeline->micro_batches == 1 ? "" : "es");
+    fprintf(
+        out,
+        "idle    %.1f %% of the step, the mean of the stages: %.1f %% because stage %u computes longest, %.1f %% to "
+        "fill and empty the pipeline with %u micro-batch%s",
+        100 * idle_s / step_s, 100 * unequal_s / step_s, (unsigned)(slowest - pipeline->stages),
+        100 * filling_s / step_s, pipeline->micro_batches, pipeline->micro_batches == 1 ? "" : "es");
     fprintf(out, unequal_s > filling_s ? "; other --pipeline-cuts share the work better, where layers allow it\n"
                                        : "; more --micro-batches lower that\n");
 }

@@ -58,7 +58,8 @@ void slc_control_fail_left(slc_control *control, int rank, const char *while_wha
     const char *words = control->departures[rank].words;
     if (words && control->departures[rank].code && !slc_failed(control->failure)) control->reporter = rank;
     slc_failure_set(control->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d%s left while %s%s%s", rank,
-                    slc_stage_of(control, rank).text, while_what, words ? "; its last error: " : "", words ? words : "");
+                    slc_stage_of(control, rank).text, while_what, words ? "; its last error: " : "",
+                    words ? words : "");
 }
 
 /* Fails the world if the collective in course needs a rank that has left. */
@@ -203,8 +204,7 @@ static void watch_silence(slc_control *control, slc_socket *link, uint64_t now_n
     if (silent > control->watch.silence_ns)
         slc_failure_set(control->failure, SLUICE_ERR_TIMEOUT, SLC_TELL_FACT,
                         "rank %d%s stalled: no sign of life for %.0f s (SLUICE_COMM_TIMEOUT)", link->rank,
-                        slc_stage_of(control, link->rank).text,
-                        slc_seconds(silent));
+                        slc_stage_of(control, link->rank).text, slc_seconds(silent));
 }
 
 static slc_frame make_beat(const slc_control *control)

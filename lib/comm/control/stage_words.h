@@ -16,7 +16,7 @@ static inline slc_stage_words slc_stage_of(const slc_control *control, int rank)
     slc_stage_words words = {""};
     const uint32_t stages = atomic_load_explicit(&control->stages, memory_order_relaxed);
     if (stages)
-        snprintf(words.text, sizeof words.text, " (stage %u of %u)", (uint32_t)rank / ((uint32_t)control->size / stages),
-                 stages);
+        snprintf(words.text, sizeof words.text, " (stage %u of %u)",
+                 (uint32_t)rank / ((uint32_t)control->size / stages), stages);
     return words;
 }

@@ -148,7 +148,8 @@ static bool judge_absence(slc_control *control, int rank)
     snprintf(line, sizeof line,
              transfers ? "rank %d%s is absent: rank %d %s for %u s, to which rank %d has not come; rank %d %s for %u s"
                        : "rank %d%s is absent: rank %d %s for %u s, which rank %d has not called; rank %d %s for %u s",
-             rank, slc_stage_of(control, rank).text, other, waiting->text, seconds(waiting), rank, rank, doing->text, seconds(doing));
+             rank, slc_stage_of(control, rank).text, other, waiting->text, seconds(waiting), rank, rank, doing->text,
+             seconds(doing));
     if (late)
         slc_failure_set(control->failure, SLUICE_ERR_TIMEOUT, SLC_TELL_FACT, "%s (SLUICE_COMM_TIMEOUT)", line);
     else

@@ -451,6 +451,7 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
     pass->has_previous = true;
     if (!step->skip) rt->step = step->step;
     if (!step->skip) slc_phase_note_replicas(rt, step->mode);
+    step->stage.slots_s = rt->measure->step_compute_s;
     slc_stage_report_note(rt, step);
     slc_measure_step_end(rt);
     sluice_step_report made = make_report(rt, step);

@@ -8,8 +8,8 @@ sluice_layer *slc_find_layer(const sluice_runtime *rt, const char *name); /* NUL
 /* Frees everything. */
 void slc_registration_fini(slc_registration *model);
 
-/* Lists the times that the program gave to layers: [2L], as slc_times.slot_s. *out, which the caller frees, is NULL where
- * some layer has none. Errors: MEMORY. */
+/* Lists the times that the program gave to layers: [2L], as slc_times.slot_s. *out, which the caller frees, is NULL
+ * where some layer has none. Errors: MEMORY. */
 sluice_status slc_registration_times(const slc_registration *model, double **out);
 
 /* ARGUMENT unless the optimizer is a compressed one. `what` names what is asked to be onebit. */

@@ -3,7 +3,6 @@
 
 #include "lib/base/sized.h"
 #include "lib/base/status.h"
-#include "lib/engine/measure/measure.h"
 #include "lib/engine/runtime.h"
 
 #include <sluice/plan.h>
@@ -15,7 +14,6 @@ void slc_stage_report_note(sluice_runtime *rt, const slc_step_state *step)
     slc_stage *stage = &rt->stage;
     if (!slc_is_stage(stage)) return;
     stage->last.times = step->stage;
-    stage->last.times.slots_s = rt->measure->step_compute_s;
     stage->last.exposed_s = step->exposed_s;
     for (uint32_t c = 0; c < rt->job.channel_count; c++) {
         stage->last.bytes_before[c] = stage->last.bytes[c];
@@ -23,27 +21,17 @@ void slc_stage_report_note(sluice_runtime *rt, const slc_step_state *step)
     }
 }
 
-/* Names what a channel carries: activations and gradients of a cut by turns, unless they are rows of a table. */
-static const char *describe(const slc_stage *stage, uint32_t channel, const slc_stage_channel *end)
+/* The channels of a cut have numbers below those of rows: of activations, then of gradients. */
+static sluice_stage_channel describe(const slc_stage *stage, uint32_t channel, const slc_stage_channel *end)
 {
-    if (stage->rows.param && channel == stage->rows.channels[SLC_ROWS]) return "rows";
-    if (stage->rows.param && channel == stage->rows.channels[SLC_ROW_GRADIENTS]) return "gradients of rows";
-    return end->number % 2 ? "gradients" : "activations";
-}
-
-static void fill_channels(const sluice_runtime *rt, sluice_stage_report *out)
-{
-    const slc_stage *stage = &rt->stage;
-    out->channel_count = rt->job.channel_count;
-    for (uint32_t c = 0; c < out->channel_count; c++) {
-        const slc_stage_channel *end = &rt->job.channels[c];
-        out->channels[c] = (sluice_stage_channel){.what = describe(stage, c, end),
-                                                  .piece = end->slot == SLC_NONE ? 0 : end->number / 2 + 1,
-                                                  .stage = end->stage,
-                                                  .receives = end->receives,
-                                                  .step_bytes = stage->last.bytes[c] - stage->last.bytes_before[c],
-                                                  .waited_s = stage->last.times.waited_s[c]};
-    }
+    static const char *const names[2][2] = {{"activations", "gradients"}, {"rows", "gradients of rows"}};
+    const bool rows = end->number >= 2 * (stage->stages * stage->cut.chunks - 1);
+    return (sluice_stage_channel){.what = names[rows][end->number % 2],
+                                  .piece = rows ? 0 : end->number / 2 + 1,
+                                  .stage = end->stage,
+                                  .receives = end->receives,
+                                  .step_bytes = stage->last.bytes[channel] - stage->last.bytes_before[channel],
+                                  .waited_s = stage->last.times.waited_s[channel]};
 }
 
 sluice_status sluice_runtime_piece(const sluice_runtime *rt, uint32_t layer, const char **name, uint32_t *piece)
@@ -79,7 +67,8 @@ sluice_status sluice_runtime_stage(const sluice_runtime *rt, sluice_stage_report
         made.exposed_s = stage->last.exposed_s;
         made.end_s = stage->last.times.end_s;
         made.layer_count = stage->whole.layer_count;
-        fill_channels(rt, &made);
+        made.channel_count = rt->job.channel_count;
+        for (uint32_t c = 0; c < made.channel_count; c++) made.channels[c] = describe(stage, c, &rt->job.channels[c]);
     }
     slc_sized_write(&made, sizeof made, report);
     return SLUICE_OK;
