@@ -151,6 +151,34 @@ pictures() {
     refuses 'leave --spread and --passes out' sim "${profile[@]}" --pipeline 4 --spread 0.1
 }
 
+# auto weighs the ranks without a pipeline and each number of stages that divides them, all with the same batch; what it
+# chooses is the fastest of them, and is planned as if it had been asked for.
+weighing() {
+    tool plan "${profile[@]}" --pipeline auto --micro-batches 2 --json "$work/auto.json" -o "$work/chosen.json"
+    check 'plan --pipeline auto' 0 $code
+    check 'a row for each way, one chosen' '5 1' \
+        "$(grep -cE '^[* ] +[124]  (-|1f1b|interleaved) ' "$work/out") $(grep -c '^\* ' "$work/out")"
+    check 'it says why' 1 "$(grep -c '^chosen .* Without a pipeline compute waits ' "$work/out")"
+    python3 - "$work/auto.json" >"$work/way" <<'EOF' || failed=1
+import json, sys
+plan = json.load(open(sys.argv[1]))
+ways = plan["weighed"]
+assert [(w["stages"], w["schedule"], w["micro_batches"]) for w in ways] == \
+    [(1, None, 2), (2, "1f1b", 4), (2, "interleaved", 4), (4, "1f1b", 8), (4, "interleaved", 8)], ways
+chosen = [w for w in ways if w["chosen"]]
+assert len(chosen) == 1 and chosen[0]["step_s"] == min(w["step_s"] for w in ways)
+assert abs(plan["pipeline"]["step_s"] - chosen[0]["step_s"]) < 1e-9 and plan["pipeline"]["stage_count"] == chosen[0]["stages"]
+four = [w for w in ways if w["stages"] == 4 and w["schedule"] == "1f1b"][0]
+print(four["step_s"])
+EOF
+    tool plan "${profile[@]}" --pipeline 4 --micro-batches 8 --json "$work/four.json"
+    check 'a way is planned as if it had been asked for' 0 \
+        "$(awk -v a="$(cat "$work/way")" -v b="$(number_of step_s "$work/four.json")" 'BEGIN { print (a - b) ^ 2 > 1e-12 }')"
+    refuses 'leave --pipeline-cuts out' plan "${profile[@]}" --pipeline auto --pipeline-cuts h.3
+    refuses 'sluice plan weighs pipelines' sim "${profile[@]}" --pipeline auto
+    refuses 'nothing fits' plan "${profile[@]}" --pipeline auto --budget 1MiB
+}
+
 refusals() {
     refuses '4 ranks are no multiple of 3 stages; with 4 ranks 2, 4 work' plan "${profile[@]}" --pipeline 3
     refuses '1 rank is no multiple of 2 stages; give more ranks, as --world 2' plan "${profile[@]}" --world 1 --pipeline 2
@@ -184,6 +212,7 @@ tables
 schedules
 budgets
 files
+weighing
 pictures
 refusals
 [ $failed = 0 ] && echo "sluice plan, sim, trace with --pipeline: all as promised"

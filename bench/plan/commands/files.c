@@ -47,6 +47,9 @@ static sluice_status check_shown(void *options)
 {
     const slc_plan_files *files = options;
     sluice_status status = slc_pipeline_options_check(&files->pipeline);
+    if (files->pipeline.weighs)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline auto: sluice plan weighs pipelines; give off, or a number of "
+                                              "stages");
     if (status || !files->pipeline.stages) return status ? status : check(options);
     if (!files->profile_path) return slc_error(SLUICE_ERR_ARGUMENT, "--profile FILE is missing");
     if (files->plan_path || files->lossy)

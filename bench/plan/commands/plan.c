@@ -9,6 +9,7 @@
 #include "bench/plan/pictures/memory_picture.h"
 #include "bench/plan/pictures/picture.h"
 #include "bench/plan/pipeline/pipelined.h"
+#include "bench/plan/pipeline/weigh.h"
 #include "bench/plan/words/phases_table.h"
 #include "bench/plan/words/table.h"
 #include "bench/train/options/batch_options.h"
@@ -95,7 +96,7 @@ static const char doc[] =
     "  sluice plan --profile gpt3.json --world 64 --budget 60GiB --effort 20\n"
     "  sluice plan --profile profile.json --budget 60% --force h.3=fsdp,h.4..h.6=sdp\n"
     "  sluice plan --profile profile.json --compare a.json b.json\n"
-    "  sluice plan --profile profile.json --recipe recipe.json\n"
+    "  sluice plan --profile profile.json --world 4 --pipeline auto --micro-batches 2\n"
     "  sluice plan --profile profile.json --world 4 --pipeline 4 --micro-batches 8 -o stages.json\n"
     "Then: sluice sim, sluice check, sluice trace.\n"
     "More: docs/what-a-plan-says.md";
@@ -143,7 +144,11 @@ static sluice_status check(void *options)
     const plan_options *o = options;
     if (!o->profile) return slc_error(SLUICE_ERR_ARGUMENT, "--profile FILE is missing; sluice profile writes one");
     if (o->compare) return check_compare(o);
-    sluice_status status = o->pipeline.stages ? check_pipeline(o) : slc_pipeline_options_check(&o->pipeline);
+    sluice_status status =
+        o->pipeline.stages || o->pipeline.weighs ? check_pipeline(o) : slc_pipeline_options_check(&o->pipeline);
+    if (!status && o->pipeline.weighs && strcmp(o->pipeline.cuts, "auto"))
+        status = slc_error(SLUICE_ERR_ARGUMENT, "--pipeline auto: pipelines of several shapes are weighed; leave "
+                                                "--pipeline-cuts out");
     if (status) return status;
     if (o->lossy && !strcmp(o->lossy, "none") && !strcmp(o->strategy, "onebit"))
         return slc_error(SLUICE_ERR_ARGUMENT, "--strategy onebit with --lossy none: onebit is lossy");
@@ -386,7 +391,7 @@ static sluice_status compare(const plan_options *o)
     return compare_files(&files, o->second, o->json);
 }
 
-static sluice_status plan_pipeline(const plan_options *o, slc_profile *profile)
+static sluice_status plan_pipeline(const plan_options *o, slc_profile *profile, json_t *ways)
 {
     slc_pipelined made;
     FILE *out = slc_is_standard_output(o->json) || slc_is_standard_output(o->output) ? stderr : stdout;
@@ -398,10 +403,36 @@ static sluice_status plan_pipeline(const plan_options *o, slc_profile *profile)
         fprintf(out, "planned    in %.2f s\n", slc_seconds(slc_clock_ns() - start));
     }
     slc_outcome_add(&files, status);
-    if (!status && o->json) slc_outcome_add(&files, slc_result_file_write_json(o->json, slc_pipelined_json(&made)));
+    if (!status && o->json) {
+        json_t *json = slc_pipelined_json(&made);
+        if (ways) json_object_set(json, "weighed", ways);
+        slc_outcome_add(&files, slc_result_file_write_json(o->json, json));
+    }
     if (!status && o->output) slc_outcome_add(&files, slc_pipelined_write(&made, o->output));
     slc_pipelined_fini(&made);
     return slc_outcome_status(&files);
+}
+
+/* Prints what was weighed, and plans the chosen way as if it had been asked for. */
+static sluice_status weigh_and_plan(plan_options *o, slc_profile *profile, const whole_run *run)
+{
+    slc_weighing weighing;
+    FILE *out = slc_is_standard_output(o->json) || slc_is_standard_output(o->output) ? stderr : stdout;
+    sluice_status status = slc_pipelines_weigh(&o->pipeline, profile, o->strategy, o->recompute, o->budget, &weighing);
+    if (status) return status;
+    const slc_weighed *chosen = &weighing.ways[weighing.chosen];
+    slc_weighing_print(out, &weighing);
+    if (!chosen->schedule) {
+        profile->job.micro_batches = chosen->micro_batches;
+        return plan_and_print(o, profile, run);
+    }
+    json_t *ways = slc_weighing_json(&weighing);
+    o->pipeline.stages = chosen->stages;
+    o->pipeline.schedule = chosen->schedule;
+    o->pipeline.micro_batches = chosen->micro_batches;
+    status = plan_pipeline(o, profile, ways);
+    json_decref(ways);
+    return status;
 }
 
 static sluice_status make(plan_options *o)
@@ -413,7 +444,10 @@ static sluice_status make(plan_options *o)
     if (!status && o->world) status = slc_profile_set_world(profile, o->world);
     if (!o->lossy && !strcmp(o->strategy, "onebit")) o->lossy = "onebit";
     if (!status && o->lossy) status = slc_profile_set_compressed(profile, !strcmp(o->lossy, "onebit"));
-    if (!status) status = o->pipeline.stages ? plan_pipeline(o, profile) : plan_and_print(o, profile, &run);
+    if (!status)
+        status = o->pipeline.weighs   ? weigh_and_plan(o, profile, &run)
+                 : o->pipeline.stages ? plan_pipeline(o, profile, NULL)
+                                      : plan_and_print(o, profile, &run);
     slc_profile_destroy(profile);
     return status;
 }

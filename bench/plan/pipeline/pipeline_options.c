@@ -17,7 +17,8 @@ sluice_status slc_pipeline_option(void *options, const slc_option *row, char *te
     slc_pipeline_options *o = (slc_pipeline_options *)(void *)((char *)options + row->field);
     char *end;
     o->stages = 0;
-    if (!strcmp(text, "off")) return SLUICE_OK;
+    o->weighs = !strcmp(text, "auto");
+    if (!strcmp(text, "off") || o->weighs) return SLUICE_OK;
     const unsigned long stages = strtoul(text, &end, 10);
     if (!isdigit((unsigned char)*text) || *end || stages < 2 || stages > MOST_STAGES)
         return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline %s: give off, or from 2 to %d stages", text, MOST_STAGES);
@@ -30,7 +31,7 @@ sluice_status slc_pipeline_options_check(const slc_pipeline_options *o)
     const char *alone = o->chunks ? "pipeline-chunks" : o->micro_batches ? "micro-batches" : NULL;
     if (strcmp(o->schedule, "1f1b")) alone = "pipeline-schedule";
     if (strcmp(o->cuts, "auto")) alone = "pipeline-cuts";
-    if (o->stages || !alone) return SLUICE_OK;
+    if (o->stages || o->weighs || !alone) return SLUICE_OK;
     return slc_error(SLUICE_ERR_ARGUMENT, "--%s goes with --pipeline P", alone);
 }
 

@@ -11,6 +11,8 @@ typedef struct {
     uint32_t chunks;        /* 0: those of the schedule */
     uint32_t micro_batches; /* 0: the profile's */
     const char *cuts;
+    bool weighs; /* auto: `stages` is chosen (weigh.h); only where the command can */
+    bool alone;  /* the ranks are not planned without a pipeline for comparison */
 } slc_pipeline_options;
 
 /* The rows, for options in the struct `type`, whose field `name` is the slc_pipeline_options. */
@@ -22,7 +24,8 @@ typedef struct {
      SLC_OPTION_FIELD(type, name.stages),                                                                              \
      NULL,                                                                                                             \
      0,                                                                                                                \
-     "Plan P stages of layers, on paper, or off (default: off)",                                                       \
+     "Plan P stages of layers, on paper; off; or auto (sluice plan): what divides the ranks is weighed (default: "     \
+     "off)",                                                                                                           \
      .set = slc_pipeline_option},                                                                                      \
         {"pipeline-schedule",                                                                                          \
          "NAME",                                                                                                       \

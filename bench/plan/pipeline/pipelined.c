@@ -64,13 +64,10 @@ static sluice_status divide_step(slc_pipelined *made)
 static const double RIVAL_EFFORT_S = 0.004;
 
 /* Plans the profile while its world is still all ranks. If no plan fits there is none to tell of. */
-static sluice_status find_rival(const slc_pipeline_options *options, slc_profile *profile, uint64_t budget_bytes,
-                                uint8_t recompute, slc_pipeline_rival *rival)
+static sluice_status find_rival(slc_profile *profile, uint32_t micro_batches, uint64_t budget_bytes, uint8_t recompute,
+                                slc_pipeline_rival *rival)
 {
     slc_job *job = &profile->job;
-    const uint32_t own = options->micro_batches ? options->micro_batches : job->micro_batches;
-    rival->asked = own % options->stages == 0 && job->world % options->stages == 0;
-    if (!rival->asked) return SLUICE_OK;
     uint8_t *layers = calloc((size_t)job->layer_count + 1, sizeof *layers);
     if (!layers) return slc_error(SLUICE_ERR_MEMORY, "%u layers", job->layer_count);
     for (uint32_t l = 0; l < job->layer_count; l++) layers[l] = job->can_recompute[l] ? recompute : 0;
@@ -82,15 +79,34 @@ static sluice_status find_rival(const slc_pipeline_options *options, slc_profile
                                       .budget_bytes = budget_bytes};
     slc_plan_answer answer = {0};
     const uint32_t kept = job->micro_batches;
-    job->micro_batches = rival->micro_batches = own / options->stages;
+    job->micro_batches = rival->micro_batches = micro_batches;
     sluice_status status = slc_plan_for_budget(job, &request, &answer);
     job->micro_batches = kept;
     free(layers);
     if (status) return status == SLUICE_ERR_BUDGET ? SLUICE_OK : status;
     rival->step_s = answer.forecast.step_s;
+    rival->exposed_s = answer.forecast.exposed_s;
     rival->bytes = answer.plan->arena_bytes + job->reserved_bytes;
     slc_plan_destroy(answer.plan);
     return SLUICE_OK;
+}
+
+/* If all ranks can share the micro-batches. */
+static sluice_status find_rival_of(const slc_pipeline_options *options, slc_profile *profile, uint64_t budget_bytes,
+                                   uint8_t recompute, slc_pipeline_rival *rival)
+{
+    const uint32_t own = options->micro_batches ? options->micro_batches : profile->job.micro_batches;
+    rival->asked = !options->alone && own % options->stages == 0 && profile->job.world % options->stages == 0;
+    return rival->asked ? find_rival(profile, own / options->stages, budget_bytes, recompute, rival) : SLUICE_OK;
+}
+
+sluice_status slc_pipelined_without(slc_profile *profile, uint32_t micro_batches, const char *recompute,
+                                    const char *budget, slc_pipeline_rival *out)
+{
+    uint64_t budget_bytes = 0;
+    *out = (slc_pipeline_rival){.asked = true};
+    sluice_status status = slc_plan_read_budget(&profile->job, budget, &budget_bytes);
+    return status ? status : find_rival(profile, micro_batches, budget_bytes, read_recompute(recompute), out);
 }
 
 sluice_status slc_pipelined_make(const slc_pipeline_options *options, slc_profile *profile, const char *strategy,
@@ -103,7 +119,7 @@ sluice_status slc_pipelined_make(const slc_pipeline_options *options, slc_profil
     if (!out->first_layer) return slc_error(SLUICE_ERR_MEMORY, "cuts of a pipeline");
     if (options->micro_batches) profile->job.micro_batches = options->micro_batches;
     sluice_status status = slc_plan_read_budget(&profile->job, budget, &budget_bytes);
-    if (!status) status = find_rival(options, profile, budget_bytes, read_recompute(recompute), &out->rival);
+    if (!status) status = find_rival_of(options, profile, budget_bytes, read_recompute(recompute), &out->rival);
     if (!status) status = slc_pipeline_options_apply(options, profile, out->first_layer, &out->request);
     if (!status) status = read_choices(strategy, recompute, &out->request);
     out->request.budget_bytes = budget_bytes;

@@ -17,9 +17,10 @@ typedef struct {
 
 /* A plan for all ranks without a pipeline, with as many micro-batches in sum. */
 typedef struct {
-    bool asked;     /* the micro-batches can be shared by all ranks */
-    double step_s;  /* 0: no plan fits */
-    uint64_t bytes; /* of a rank */
+    bool asked;       /* the micro-batches can be shared by all ranks */
+    double step_s;    /* 0: no plan fits */
+    double exposed_s; /* of it: compute waits for transfers */
+    uint64_t bytes;   /* of a rank */
     uint32_t micro_batches;
 } slc_pipeline_rival;
 
@@ -38,6 +39,11 @@ typedef struct {
  * slc_pipelined_fini, after an error too. Errors: those of slc_pipeline_options_apply and slc_pipeline_plan_make. */
 sluice_status slc_pipelined_make(const slc_pipeline_options *options, slc_profile *profile, const char *strategy,
                                  const char *recompute, const char *budget, slc_pipelined *out);
+
+/* Plans all ranks of the profile without a pipeline, quickly. The profile is as it was afterwards. Errors: those of
+ * reading a budget and of planning, but BUDGET: then step_s is 0. */
+sluice_status slc_pipelined_without(slc_profile *profile, uint32_t micro_batches, const char *recompute,
+                                    const char *budget, slc_pipeline_rival *out);
 
 /* Reads a plan of stages, for which the profile's world and micro-batches are set. Errors: those of
  * slc_pipeline_plan_read. */
