@@ -1,0 +1,84 @@
+"""Joins the runs that pipeline.sh left in a folder: medians over rounds, ratios to PyTorch's fastest schedule and to the
+fastest run without a pipeline, a table and a JSON file.
+
+    pipeline_table.py FOLDER RESULT.json BURST RANKS LINK...
+
+reads FOLDER/LINK/ROUND.WHO.NAME.json, WHO being sluice or pytorch; NAME is alone, a strategy, pipeline-SCHEDULE, or a
+schedule of PyTorch's.
+"""
+import os
+import sys
+
+from pytorch_table import read
+from results import machine, median, with_aim, write
+
+PYTORCH_AIM = 0.6         # time over PyTorch's fastest schedule
+OF_ALONE_AIM = 0.9        # that ratio over the ratio of one rank alone
+WITHOUT_AIM = {("1gbit", 2, "1f1b"): 0.33, ("1gbit", 2, "interleaved"): 0.30}  # over the fastest without a pipeline
+
+
+def fastest(runs, wanted):
+    names = [key for key in runs if wanted(*key)]
+    return min(names, key=lambda key: median(runs[key], "step_s")) if names else None
+
+
+def compare(link, ranks, runs):
+    alone = median(runs["sluice", "alone"], "step_s") / median(runs["pytorch", "alone"], "step_s")
+    peer = fastest(runs, lambda who, name: who == "pytorch" and name != "alone")
+    without = fastest(runs, lambda who, name: who == "sluice" and name != "alone" and not name.startswith("pipeline-"))
+    for who, name in sorted(runs):
+        if not name.startswith("pipeline-"):
+            continue
+        mine = runs[who, name]
+        row = {"link": link, "schedule": name.removeprefix("pipeline-"), "rounds": len(mine),
+               "step_s": median(mine, "step_s"), "peak_bytes": median(mine, "peak_bytes"),
+               "cuts": mine[0]["pipeline"]["cuts"], "alone_ratio": alone,
+               "idle_s": [stage["idle_s"] for stage in mine[0]["pipeline"]["stages"]]}
+        if peer:
+            row |= {"pytorch": peer[1], "pytorch_step_s": median(runs[peer], "step_s"),
+                    "ratio": row["step_s"] / median(runs[peer], "step_s")}
+            row["of_alone"] = row["ratio"] / alone
+        if without:
+            row |= {"without": without[1], "without_step_s": median(runs[without], "step_s"),
+                    "without_ratio": row["step_s"] / median(runs[without], "step_s"),
+                    "without_aim": WITHOUT_AIM.get((link, ranks, row["schedule"]))}
+        yield row
+
+
+def show(link, runs, rows):
+    print(f"\n{link}: one rank alone: ours {median(runs['sluice', 'alone'], 'step_s'):.2f} s, "
+          f"PyTorch {median(runs['pytorch', 'alone'], 'step_s'):.2f} s")
+    for who, name in sorted(runs):
+        if name != "alone" and not name.startswith("pipeline-"):
+            print(f"  {who:<8} {name:<12} {median(runs[who, name], 'step_s'):7.2f} s")
+    print(f"{'ours':<12} {'cuts':<14} {'step s':>7} {'PyTorch':<12} {'its s':>6} {'ratio':>6}  aim   {'of alone':>8}  aim"
+          f"   {'without':<8} {'its s':>6} {'ratio':>6}")
+    for row in rows:
+        line = f"{row['schedule']:<12} {','.join(row['cuts']):<14} {row['step_s']:7.2f} "
+        if "pytorch" in row:
+            line += (f"{row['pytorch']:<12} {row['pytorch_step_s']:6.2f} {with_aim(row['ratio'], PYTORCH_AIM)}"
+                     f" {with_aim(row['of_alone'], OF_ALONE_AIM)} ")
+        if "without" in row:
+            line += f"{row['without']:<8} {row['without_step_s']:6.2f} {with_aim(row['without_ratio'], row['without_aim'])}"
+        print(line)
+
+
+def main():
+    folder, result, burst, ranks = sys.argv[1:5]
+    rows, kept = [], {}
+    for link in sys.argv[5:]:
+        runs = read(os.path.join(folder, link))
+        mine = list(compare(link, int(ranks), runs))
+        show(link, runs, mine)
+        rows += mine
+        kept[link] = {f"{who} {name}": list_ for (who, name), list_ in runs.items()}
+    peer = next((run for runs in kept.values() for name, list_ in runs.items() if name.startswith("pytorch")
+                 for run in list_), {})
+    print()
+    write(result, {"rows": rows, "runs": kept,
+                   "environment": {"network": "network namespaces, veth, tc tbf", "burst": burst, "ranks": int(ranks),
+                                   "torch": peer.get("torch"), **machine()}})
+
+
+if __name__ == "__main__":
+    main()
