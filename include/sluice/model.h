@@ -123,6 +123,12 @@ typedef struct {
     /* > 0: sluice_model_step runs so many micro-batches a step, those of sluice_config.micro_batches. On "cpu" the
      * model keeps targets and losses of all of them, which count in the budget. 0: one is kept. */
     uint32_t micro_batches;
+    /* With length_step: no micro-batch is shorter than this, so that the model is made sooner; a multiple of
+     * length_step, <= length. 0: length_step. */
+    uint32_t length_least;
+    /* With length_step: a micro-batch of L tokens a sequence may have batch * floor(length / L) sequences, as many as
+     * have the tokens of a whole one (sluice_batch.sequences). */
+    bool folds;
 } sluice_model_options;
 
 /* Registers the model on `rt`, before commit. The runtime must outlive the model's use; the caller destroys the model.
@@ -199,6 +205,9 @@ typedef struct {
      * sluice_model_options.length_step, or all of its length. Each rank and micro-batch may have its own. 0: the
      * model's. */
     uint32_t length;
+    /* gpt2, bert: sequences of this micro-batch, which is what `batch` means above: the model's, or with
+     * sluice_model_options.folds batch * floor(the model's length / length). 0: the model's. */
+    uint64_t sequences;
 } sluice_batch;
 
 /* One micro-batch, between sluice_step_begin and _end: forward, then backward. Errors: ARGUMENT (no targets; a token,

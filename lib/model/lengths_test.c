@@ -1,5 +1,6 @@
 /* Micro-batches may be shorter than the model: each gives the loss of a model that was made for its length, to the bit,
- * and a step the weights that padding to the whole length gives. Other lengths are refused, and change nothing. */
+ * and a step the weights that padding to the whole length gives. Folded ones, of more sequences, train as a model that
+ * was made for their shape, to the bit. Other lengths and numbers are refused, and change nothing. */
 #include "tests/support/model/lone_model.h"
 
 #include "lib/base/numbers/random.h"
@@ -154,6 +155,59 @@ static void shorter_batches_train_as_padded_ones(void **state)
     }
 }
 
+enum { SHORT = 4, FOLDED = BATCH * (LONGEST / SHORT) };
+
+static test_model create_folding(const sluice_model_config *c, bool folds)
+{
+    test_model t = {0};
+    sluice_config config;
+    must(sluice_world_create(NULL, &t.world));
+    sluice_config_init(&config);
+    config.schedule = folds ? "serial" : "one_ahead";
+    must(sluice_runtime_create(t.world, &config, &t.rt));
+    const sluice_model_options folding = SLUICE_INIT(sluice_model_options, .batch = BATCH, .length = LONGEST + 3,
+                                                     .length_step = STEP, .folds = true, .dropout_seed = 5),
+                               made = SLUICE_INIT(sluice_model_options, .batch = FOLDED, .length = SHORT,
+                                                  .dropout_seed = 5);
+    must(sluice_model_create(t.rt, c, folds ? &folding : &made, &t.model));
+    must(sluice_runtime_commit(t.rt));
+    must(sluice_model_init(t.model, 7));
+    return t;
+}
+
+static double train_folded(test_model *t, const sluice_model_config *c, bool folds)
+{
+    double loss = 0;
+    for (uint32_t s = 0; s < STEPS; s++) {
+        const arrays a = make(c, s, LONGEST, LONGEST); /* whose order of tokens is no matter */
+        int32_t classes[FOLDED];
+        for (uint32_t i = 0; i < FOLDED; i++) classes[i] = (int32_t)((s + i) % 3);
+        const sluice_batch batch = SLUICE_INIT(sluice_batch, .tokens = a.tokens, .types = c->types ? a.types : NULL,
+                                               .targets = c->head == SLUICE_HEAD_CLASSES ? classes : a.targets,
+                                               .length = folds ? SHORT : 0, .sequences = folds ? FOLDED : 0);
+        must(sluice_step_begin(t->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-3)));
+        must(sluice_model_forward(t->model, &batch));
+        must(sluice_model_backward(t->model, &loss));
+        must(sluice_step_end(t->rt, NULL));
+    }
+    must(sluice_runtime_sync(t->rt));
+    return loss;
+}
+
+static void folded_batches_train_as_a_model_of_their_shape(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < KINDS; k++) {
+        sluice_model_config c = kinds[k].config;
+        c.dropout = 0.1;
+        test_model folding = create_folding(&c, true), made = create_folding(&c, false);
+        assert_true(train_folded(&folding, &c, true) == train_folded(&made, &c, false));
+        assert_true(weights_apart(&folding, &made) == 0);
+        test_model_destroy(&folding);
+        test_model_destroy(&made);
+    }
+}
+
 static void refused(sluice_status status, const char *why)
 {
     assert_int_equal(status, SLUICE_ERR_ARGUMENT);
@@ -180,6 +234,12 @@ static void other_lengths_are_refused(void **state)
     assert_true(loss > 0 && loss < 10);
     test_model_destroy(&several);
 
+    sluice_batch more = *BATCH_OF(c, a, 4);
+    more.sequences = BATCH + 1;
+    refused(sluice_model_evaluate(one.model, BATCH_OF(c, a, 4), &loss, NULL), "length_step");
+    more.length = LONGEST;
+    refused(sluice_model_evaluate(one.model, &more, &loss, NULL), "4 sequences of 16 tokens; it must have 3");
+
     sluice_model *model;
     const sluice_model_options cached =
         SLUICE_INIT(sluice_model_options, .batch = 1, .length = 8, .cache_tokens = 8, .length_step = 4);
@@ -188,6 +248,13 @@ static void other_lengths_are_refused(void **state)
     sluice_config_init(&config);
     must(sluice_runtime_create(one.world, &config, &rt));
     refused(sluice_model_create(rt, c, &cached, &model), "length_step");
+    sluice_model_options wrong_options = SLUICE_INIT(sluice_model_options, .batch = 1, .length = 8, .folds = true);
+    refused(sluice_model_create(rt, c, &wrong_options, &model), "folds goes with length_step");
+    wrong_options.length_step = 4;
+    wrong_options.length_least = 6;
+    refused(sluice_model_create(rt, c, &wrong_options, &model), "length_least is 6; it must be a multiple of 4");
+    wrong_options.length_least = 12;
+    refused(sluice_model_create(rt, c, &wrong_options, &model), "at most 8");
     sluice_runtime_destroy(rt);
     test_model_destroy(&one);
 }
@@ -197,6 +264,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_length_is_as_in_a_model_of_that_length),
         cmocka_unit_test(shorter_batches_train_as_padded_ones),
+        cmocka_unit_test(folded_batches_train_as_a_model_of_their_shape),
         cmocka_unit_test(other_lengths_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

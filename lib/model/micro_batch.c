@@ -24,7 +24,7 @@ static void *carve(unsigned char *base, uint64_t *used, uint64_t bytes)
 
 static uint64_t patches_of(const sluice_model *m)
 {
-    return (uint64_t)m->batch * slc_model_patches(&m->config);
+    return (uint64_t)m->sequences * slc_model_patches(&m->config);
 }
 
 /* Returns the bytes of the block. On the host, kernels and copies are done when a call returns, and so read what is the
@@ -117,17 +117,34 @@ static sluice_status check_length(const sluice_model *m, const sluice_batch *b)
                          "%s: a micro-batch of %u tokens a sequence, and the model was made for %u; set "
                          "sluice_model_options.length_step for shorter ones",
                          name, b->length, m->length);
-    if (b->length < m->length && b->length % step == 0) return SLUICE_OK;
+    if (b->length < m->length && b->length % step == 0 && b->length >= m->length_least) return SLUICE_OK;
     return slc_error(
         SLUICE_ERR_ARGUMENT,
-        "%s: a micro-batch of %u tokens a sequence; it must be a multiple of %u (length_step) below %u, or "
-        "%u",
-        name, b->length, step, m->length, m->length);
+        "%s: a micro-batch of %u tokens a sequence; it must be a multiple of %u (length_step) from %u up and below "
+        "%u, or %u",
+        name, b->length, step, m->length_least, m->length, m->length);
 }
 
 static uint32_t length_of(const sluice_model *m, const sluice_batch *b)
 {
     return b->length ? b->length : m->length;
+}
+
+static uint32_t sequences_of(const sluice_model *m, const sluice_batch *b)
+{
+    return b->sequences ? (uint32_t)b->sequences : m->batch;
+}
+
+static sluice_status check_sequences(const sluice_model *m, const sluice_batch *b)
+{
+    const uint64_t folded = m->folds ? slc_model_folded(m, length_of(m, b)) : m->batch;
+    if (!b->sequences || b->sequences == m->batch || b->sequences == folded) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "%s: a micro-batch of %llu sequences of %u tokens; it must have %u, or with "
+                     "sluice_model_options.folds %llu",
+                     sluice_model_family_name((uint32_t)m->config.family), (unsigned long long)b->sequences,
+                     length_of(m, b), m->batch,
+                     (unsigned long long)m->batch * (m->length ? m->length / length_of(m, b) : 1));
 }
 
 static sluice_status check_inputs(const sluice_model *m, const sluice_batch *b)
@@ -141,7 +158,7 @@ static sluice_status check_inputs(const sluice_model *m, const sluice_batch *b)
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: masked patches, but the model has no mask token", name);
     if (b->attention_mask && sees) return slc_error(SLUICE_ERR_ARGUMENT, "%s: an attention mask is for text", name);
     if (sees) return SLUICE_OK;
-    const uint64_t rows = (uint64_t)m->batch * length_of(m, b);
+    const uint64_t rows = (uint64_t)sequences_of(m, b) * length_of(m, b);
     sluice_status status = check_range(name, "token", b->tokens, rows, c->vocabulary);
     if (!status && b->types && c->types) status = check_range(name, "token type", b->types, rows, c->types);
     return status;
@@ -152,7 +169,7 @@ static sluice_status check_targets(const sluice_model *m, const sluice_batch *b)
 {
     const sluice_model_config *c = &m->config;
     const char *name = sluice_model_family_name((uint32_t)c->family);
-    const uint64_t count = (uint64_t)m->batch * sluice_model_targets(c, length_of(m, b));
+    const uint64_t count = (uint64_t)sequences_of(m, b) * sluice_model_targets(c, length_of(m, b));
     uint32_t limit = c->head == SLUICE_HEAD_CLASSES ? c->classes : c->vocabulary;
     for (uint64_t i = 0; i < count; i++)
         if (b->targets[i] != -1 && (uint32_t)b->targets[i] >= limit)
@@ -174,6 +191,7 @@ static sluice_status check_divisor(double divisor)
 sluice_status slc_micro_batch_check(const sluice_model *m, const sluice_batch *b)
 {
     sluice_status status = check_length(m, b);
+    if (!status) status = check_sequences(m, b);
     if (!status) status = check_inputs(m, b);
     if (!status) status = check_divisor(b->loss_divisor);
     return status || !b->targets ? status : check_targets(m, b);
@@ -236,7 +254,7 @@ static void take_targets(sluice_model *m, const sluice_batch *b)
 {
     slc_batch_memory *memory = m->memory;
     const int32_t *targets = b->targets;
-    uint64_t each = m->targets / m->batch;
+    uint64_t each = m->targets / m->sequences;
     bool shifted = slc_model_sees(&m->config) && m->config.head == SLUICE_HEAD_TOKENS;
     memory->target_count = memory->picked = 0;
     memory->loss_rows = slc_model_head_rows(m);
@@ -312,7 +330,7 @@ sluice_status slc_micro_batch_take(sluice_model *m, const sluice_batch *b)
 {
     slc_batch_memory *next = &m->memories[(uint32_t)(m->memory - m->memories + 1) % m->memory_count];
     sluice_status status = next->owes ? collect(m, next) : slc_micro_batch_wait(next);
-    slc_model_set_length(m, length_of(m, b));
+    slc_model_set_shape(m, sequences_of(m, b), length_of(m, b));
     if (!status && !slc_model_sees(&m->config)) status = take_places(m, next, b->tokens);
     if (status) return status;
     m->memory = next;
@@ -324,6 +342,7 @@ sluice_status slc_micro_batch_take(sluice_model *m, const sluice_batch *b)
                                .masked_patches = b->masked_patches};
     take_targets(m, b);
     if (m->apart) keep_inputs(m, b);
+    next->sequences = sequences_of(m, b);
     next->length = length_of(m, b);
     next->masked = m->masked;
     next->padding_place = m->padding_place;
@@ -334,7 +353,7 @@ sluice_status slc_micro_batch_take(sluice_model *m, const sluice_batch *b)
 void slc_micro_batch_return_to(sluice_model *m, uint32_t number)
 {
     m->memory = &m->memories[number % m->memory_count];
-    slc_model_set_length(m, m->memory->length);
+    slc_model_set_shape(m, m->memory->sequences, m->memory->length);
     m->masked = m->memory->masked;
     m->padding_place = m->memory->padding_place;
     m->in = m->memory->in;

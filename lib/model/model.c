@@ -259,6 +259,13 @@ static sluice_status check_options(const sluice_model_config *c, const sluice_mo
                          "%s: micro-batches of several lengths (length_step) are for text, without "
                          "a cache; leave it 0",
                          name);
+    if (!o->length_step && (o->length_least || o->folds))
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: %s goes with length_step; set it, or leave this 0", name,
+                         o->folds ? "folds" : "length_least");
+    if (o->length_step && (o->length_least % o->length_step || o->length_least > o->length))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "%s: length_least is %u; it must be a multiple of %u (length_step), at most %u (length)", name,
+                         o->length_least, o->length_step, o->length);
     if (!sees && o->length > c->context)
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: sequences of %u tokens exceed the model's context of %u", name,
                          o->length, c->context);
@@ -340,13 +347,15 @@ sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config 
     m->batch = options->batch;
     m->length = options->length;
     m->length_step = options->length_step;
+    m->length_least = options->length_least ? options->length_least : options->length_step;
+    m->folds = options->folds;
     m->dropout_seed = options->dropout_seed;
     m->evaluates_only = options->evaluates_only || options->cache_tokens;
     m->cache.room = options->cache_tokens;
     m->label_smoothing = (float)options->label_smoothing;
     m->in_step = options->micro_batches;
     m->step = UINT64_MAX; /* no step has begun */
-    slc_model_set_length(m, options->length);
+    slc_model_set_shape(m, options->batch, options->length);
     m->layer_count = config->layers + 2;
     m->layers = calloc(m->layer_count, sizeof *m->layers);
     if (!m->layers) {

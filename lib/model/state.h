@@ -107,7 +107,7 @@ typedef struct {
     uint32_t *place_order, *type_order, *order_scratch;
     uint8_t *attention_mask, *masked_patches;
     float *pixels;
-    uint32_t length; /* of the micro-batch; what follows is as in sluice_model */
+    uint32_t sequences, length; /* of the micro-batch; what follows is as in sluice_model */
     bool masked;
     int32_t padding_place;
     slc_batch_arrays in;
@@ -132,10 +132,11 @@ typedef struct {
 struct sluice_model {
     sluice_runtime *rt;
     sluice_model_config config;
-    uint32_t batch, length, length_step;
-    /* Sizes of the current micro-batch: rows in a sequence; batch * tokens; targets. Until the first micro-batch they
-     * are the largest. */
-    uint32_t tokens;
+    uint32_t batch, length, length_step, length_least;
+    bool folds; /* sluice_model_options.folds */
+    /* Sizes of the current micro-batch: sequences; rows in a sequence; both multiplied; targets. Until the first
+     * micro-batch they are those of a whole one. */
+    uint32_t sequences, tokens;
     uint64_t rows, targets;
     uint32_t in_step; /* micro-batches that sluice_model_step runs; 0: it does not */
     uint64_t dropout_seed;
@@ -174,7 +175,7 @@ struct sluice_model {
 /* Rows of logits, targets and losses. */
 static inline uint64_t slc_model_head_rows(const sluice_model *m)
 {
-    return m->config.head == SLUICE_HEAD_CLASSES ? m->batch : m->rows;
+    return m->config.head == SLUICE_HEAD_CLASSES ? m->sequences : m->rows;
 }
 /* Where few positions have targets, as in masked text and images, the head takes their rows alone. */
 static inline bool slc_model_picks(const sluice_model *m)
@@ -193,12 +194,24 @@ static inline uint64_t slc_model_pick_step(const sluice_model *m)
     const uint64_t eighth = slc_model_head_chunk(m) / 8;
     return eighth ? slc_round_up(eighth, 16) : 16;
 }
-/* Makes the micro-batch that follows one of `length` tokens a sequence; images have no other than the model's. */
-static inline void slc_model_set_length(sluice_model *m, uint32_t length)
+/* Sequences that have the tokens of a whole micro-batch, with `length` tokens each. */
+static inline uint32_t slc_model_folded(const sluice_model *m, uint32_t length)
 {
+    return m->folds ? m->batch * (m->length / length) : m->batch;
+}
+/* The most sequences that a micro-batch has. */
+static inline uint32_t slc_model_most_sequences(const sluice_model *m)
+{
+    return m->length_least && m->length_least <= m->length ? slc_model_folded(m, m->length_least) : m->batch;
+}
+/* Makes the micro-batch that follows one of `sequences` with `length` tokens each; images have no other length than the
+ * model's. */
+static inline void slc_model_set_shape(sluice_model *m, uint32_t sequences, uint32_t length)
+{
+    m->sequences = sequences;
     m->tokens = sluice_model_tokens(&m->config, length);
-    m->rows = (uint64_t)m->batch * m->tokens;
-    m->targets = (uint64_t)m->batch * sluice_model_targets(&m->config, length);
+    m->rows = (uint64_t)m->sequences * m->tokens;
+    m->targets = (uint64_t)m->sequences * sluice_model_targets(&m->config, length);
 }
 /* Size of the pass that comes next when `left` tokens are left; from 1 on all of them are those that are registered. */
 static inline uint32_t slc_model_pass(const sluice_model *m, uint32_t left)
@@ -212,5 +225,5 @@ static inline uint32_t slc_model_pass(const sluice_model *m, uint32_t left)
 static inline uint64_t slc_model_pixels(const sluice_model *m)
 {
     const sluice_model_config *c = &m->config;
-    return (uint64_t)m->batch * c->image_channels * c->image_size * c->image_size;
+    return (uint64_t)m->sequences * c->image_channels * c->image_size * c->image_size;
 }

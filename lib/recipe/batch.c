@@ -20,19 +20,6 @@ uint64_t slc_recipe_batch_changes(const slc_recipe_batch *b, uint64_t step)
     return now == b->most ? UINT64_MAX : first_step_of(b, now - b->first + 1);
 }
 
-uint64_t slc_recipe_batch_before(const slc_recipe_batch *b, uint64_t step)
-{
-    uint64_t sum = b->first * step;
-    if (!b->over) return b->most * step;
-    /* Each level adds one micro-batch to the steps from its first on. */
-    for (uint64_t more = 1; more <= b->most - b->first; more++) {
-        const uint64_t from = first_step_of(b, more);
-        if (from >= step) break;
-        sum += step - from;
-    }
-    return sum;
-}
-
 double slc_recipe_rule_factor(slc_recipe_rule rule, uint64_t sequences, uint64_t base)
 {
     const double ratio = rule == SLC_RECIPE_RULE_NONE ? 1 : (double)sequences / (double)base;

@@ -1,5 +1,5 @@
-/* Micro-batches must grow as the formula says in 10^5 steps, and sums over steps must be theirs; factors must be those
- * of a float64 statement within 1e-12. */
+/* Micro-batches must grow as the formula says in 10^5 steps; factors must be those of a float64 statement within 1e-12.
+ */
 #include "lib/recipe/batch.h"
 
 #include <math.h>
@@ -17,21 +17,18 @@ static void grows_as_the_formula_says(void **state)
                                                {1, 10, 4},   {1, 1, 0}, {7, 7, 0},      {1, 4, 0},         {1, 3, 3}};
     for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
         const slc_recipe_batch *b = &batches[i];
-        uint64_t sum = 0, last = 1;
+        uint64_t last = 1;
         for (uint64_t step = 0; step < 100000; step++) {
             const double wanted =
                 step < b->over ? (double)b->first + floor((double)step * (double)(b->most - b->first) / (double)b->over)
                                : (double)b->most;
             const uint64_t got = slc_recipe_batch_at(b, step);
             assert_true((double)got == wanted && got >= last && got <= b->most);
-            if (step % 997 == 0 || step < 40) assert_true(slc_recipe_batch_before(b, step) == sum);
             if (step && got != last) assert_true(slc_recipe_batch_changes(b, step - 1) == step);
             if (step && got == last) assert_true(slc_recipe_batch_changes(b, step - 1) > step);
-            sum += got;
             last = got;
         }
         assert_true(slc_recipe_batch_changes(b, 100000) == UINT64_MAX);
-        assert_true(slc_recipe_batch_before(b, 100000) == sum);
     }
 }
 

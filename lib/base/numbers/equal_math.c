@@ -31,3 +31,17 @@ double slc_cosine(double x)
     const long double rest = pi / 2 - y, size = y <= pi / 4 ? series(y, 1) : rest * series(rest, 2);
     return (double)(second ? -size : size);
 }
+
+/* Newton's steps from 1 fall towards the root and never pass it but for roundings, so the first that falls no more is
+ * the last. */
+double slc_root(double x, uint32_t degree)
+{
+    if (degree <= 1 || x <= 0) return x;
+    for (long double root = 1;;) {
+        long double power = 1; /* root^(degree - 1) */
+        for (uint32_t i = 1; i < degree; i++) power *= root;
+        const long double next = root - (root - (long double)x / power) / degree;
+        if (!(next < root)) return (double)root;
+        root = next;
+    }
+}

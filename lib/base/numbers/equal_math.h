@@ -11,3 +11,6 @@ double slc_power(double base, uint64_t exponent);
 
 /* cos x for 0 <= x <= 3.141592653589793; at most 0.51 units in the last place from it, and 2^-63 next to its zero. */
 double slc_cosine(double x);
+
+/* x^(1 / degree) for 0 <= x <= 1 and degree >= 1; at most 0.51 units in the last place from it. */
+double slc_root(double x, uint32_t degree);

@@ -1,5 +1,5 @@
-/* Powers and cosines must agree with those of long double; that they have the same bits on every processor is asked
- * where they are used. */
+/* Powers, roots and cosines must agree with those of long double; that they have the same bits on every processor is
+ * asked where they are used. */
 #include "lib/base/numbers/equal_math.h"
 
 #include <stdarg.h>
@@ -35,8 +35,25 @@ static void cosines(void **state)
     assert_true(slc_cosine(0) == 1 && slc_cosine(pi) == -1);
 }
 
+static void roots(void **state)
+{
+    (void)state;
+    for (uint32_t degree = 1; degree <= 16; degree++) {
+        double last = 0;
+        for (int i = 0; i <= 20000; i++) {
+            const double x = i / 2e4, got = slc_root(x, degree);
+            const long double wanted = powl(x, 1.0L / degree);
+            assert_true(fabsl(got - wanted) <= wanted * 0x1.1p-53L && got >= last);
+            last = got;
+        }
+        assert_true(slc_root(0, degree) == 0 && slc_root(1, degree) == 1);
+        assert_true(fabs(slc_root(1e-12, degree) - pow(1e-12, 1.0 / degree)) <= 1e-15);
+    }
+    assert_true(slc_root(0.25, 2) == 0.5 && slc_root(0.3, 1) == 0.3);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(powers), cmocka_unit_test(cosines)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(powers), cmocka_unit_test(roots), cmocka_unit_test(cosines)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -187,7 +187,7 @@ static slc_attention_shape attention_shape(slc_layer_run *run, slc_dropout *drop
     uint32_t side = c->patch_size ? c->image_size / c->patch_size : 0;
     return (slc_attention_shape){
         .dtype = run->layer->dtype,
-        .batch = m->batch,
+        .batch = m->sequences,
         .tokens = m->tokens,
         .heads = c->heads,
         .head_size = c->channels / c->heads,

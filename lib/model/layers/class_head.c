@@ -29,7 +29,7 @@ enum { DROPOUT_ANSWER };
 void slc_class_head_tensors(sluice_model *m, slc_model_layer *layer)
 {
     const sluice_model_config *c = &m->config;
-    uint64_t rows = m->batch, vector = slc_layer_bytes(layer, rows * c->channels);
+    uint64_t rows = slc_model_most_sequences(m), vector = slc_layer_bytes(layer, rows * c->channels);
     const slc_layer_tensor table[TENSORS] = {
         [SLC_TARGETS] = {"targets", rows * sizeof(int32_t), .kept = true},
         [LOGITS] = {"logits", rows * slc_logits_stride(m, c->classes) * sizeof(float), .kept = false},
@@ -47,7 +47,7 @@ void slc_class_head_tensors(sluice_model *m, slc_model_layer *layer)
 static slc_dense classifier(const slc_layer_run *run)
 {
     const sluice_model_config *c = &run->m->config;
-    slc_dense d = slc_dense_of(run, SLC_DECODER_WEIGHT, run->m->batch, c->channels, c->classes);
+    slc_dense d = slc_dense_of(run, SLC_DECODER_WEIGHT, run->m->sequences, c->channels, c->classes);
     d.fp32_out = true;
     return d;
 }
@@ -55,7 +55,7 @@ static slc_dense classifier(const slc_layer_run *run)
 static slc_dense pooler(const slc_layer_run *run)
 {
     uint64_t channels = run->m->config.channels;
-    return slc_dense_of(run, SLC_TRANSFORM_WEIGHT, run->m->batch, channels, channels);
+    return slc_dense_of(run, SLC_TRANSFORM_WEIGHT, run->m->sequences, channels, channels);
 }
 
 static bool has_dense(const slc_layer_run *run)
@@ -74,7 +74,7 @@ static slc_pool_args pool_args(const slc_layer_run *run, const void *from, void 
     const sluice_model *m = run->m;
     return (slc_pool_args){.dtype = run->layer->dtype,
                            .kind = pool_kind(run),
-                           .batch = m->batch,
+                           .batch = m->sequences,
                            .tokens = m->tokens,
                            .channels = m->config.channels,
                            .from = from,
@@ -104,7 +104,7 @@ static sluice_status squash(slc_layer_run *run)
     slc_layer_run_next(run);
     const void *x = slc_layer_run_tensor(run, DENSE);
     void *y = slc_layer_run_tensor(run, ANSWER);
-    uint64_t count = (uint64_t)run->m->batch * run->m->config.channels;
+    uint64_t count = (uint64_t)run->m->sequences * run->m->config.channels;
     return run->scan ? SLUICE_OK : slc_tanh_forward(run->m->stream, run->layer->dtype, count, x, y);
 }
 
@@ -116,7 +116,7 @@ static sluice_status squash_backward(slc_layer_run *run)
     sluice_stream *stream = run->m->stream;
     sluice_dtype dtype = run->layer->dtype;
     void *x = slc_layer_run_tensor(run, DENSE), *dy = slc_layer_run_tensor(run, DANSWER);
-    uint64_t count = (uint64_t)run->m->batch * run->m->config.channels;
+    uint64_t count = (uint64_t)run->m->sequences * run->m->config.channels;
     if (run->scan) return SLUICE_OK;
     sluice_status status = slc_tanh_forward(stream, dtype, count, x, x);
     return status ? status : slc_tanh_backward(stream, dtype, count, x, dy, dy);
@@ -137,7 +137,7 @@ static sluice_status make_logits(slc_layer_run *run)
         if (!status) status = slc_apply_dense(run, &p, SLC_ALL(POOLED), SLC_ALL(DENSE), none);
         if (!status) status = squash(run);
     } else if (!status) {
-        status = slc_apply_norm(run, SLC_HEAD_NORM_WEIGHT, run->m->batch, SLC_ALL(POOLED), SLC_ALL(ANSWER), STATS);
+        status = slc_apply_norm(run, SLC_HEAD_NORM_WEIGHT, run->m->sequences, SLC_ALL(POOLED), SLC_ALL(ANSWER), STATS);
     }
     if (!status) status = drop(run, ANSWER);
     const slc_view logits = {.tensor = LOGITS, .stride = slc_logits_stride(run->m, d.outputs)};
@@ -147,7 +147,7 @@ static sluice_status make_logits(slc_layer_run *run)
 static sluice_status make_losses(slc_layer_run *run, float scale)
 {
     const sluice_model *m = run->m;
-    return slc_apply_losses(run, LOGITS, LOSSES, 0, m->batch, m->config.classes, scale);
+    return slc_apply_losses(run, LOGITS, LOSSES, 0, m->sequences, m->config.classes, scale);
 }
 
 static sluice_status give_logits(slc_layer_run *run)
@@ -156,7 +156,7 @@ static sluice_status give_logits(slc_layer_run *run)
     sluice_model *m = run->m;
     const float *logits = slc_layer_run_tensor(run, LOGITS);
     if (run->scan || !m->host_logits) return SLUICE_OK;
-    return slc_logits_give(m, logits, m->batch, m->config.classes, m->host_logits);
+    return slc_logits_give(m, logits, m->sequences, m->config.classes, m->host_logits);
 }
 
 sluice_status slc_class_head_forward(slc_layer_run *run)
@@ -185,8 +185,8 @@ sluice_status slc_class_head_backward(slc_layer_run *run)
         if (!status) status = slc_apply_dense_params(run, &p, SLC_ALL(POOLED), SLC_ALL(DANSWER));
         if (!status) status = slc_apply_dense_input(run, &p, SLC_ALL(DANSWER), SLC_ALL(DPOOLED), false, none);
     } else if (!status) {
-        status = slc_apply_norm_backward(run, SLC_HEAD_NORM_WEIGHT, run->m->batch, SLC_ALL(DANSWER), SLC_ALL(POOLED),
-                                         STATS, none, SLC_ALL(DPOOLED));
+        status = slc_apply_norm_backward(run, SLC_HEAD_NORM_WEIGHT, run->m->sequences, SLC_ALL(DANSWER),
+                                         SLC_ALL(POOLED), STATS, none, SLC_ALL(DPOOLED));
     }
     if (!status) status = pool_backward(run);
     return status ? status : slc_apply_give_gradient(run);

@@ -41,7 +41,7 @@ void slc_embed_tensors(sluice_model *m, slc_model_layer *layer)
 {
     const sluice_model_config *c = &m->config;
     bool sees = slc_model_sees(c), norm = slc_family_of(c->family)->norms_after;
-    uint64_t patches = (uint64_t)m->batch * slc_model_patches(c);
+    uint64_t patches = (uint64_t)m->sequences * slc_model_patches(c);
     uint64_t vector = slc_layer_bytes(layer, m->rows * c->channels);
     uint64_t projected = slc_layer_bytes(layer, patches * c->channels);
     const slc_layer_tensor table[TENSORS] = {
@@ -114,7 +114,7 @@ static sluice_status look_up(slc_layer_run *run, uint32_t out)
                           slc_layer_bytes(run->layer, (uint64_t)m->cache.tokens * m->config.channels);
     if (!tables.token || !tables.position || (typed && !tables.type)) return SLUICE_ERR_ORDER;
     const slc_embedding_forward_args args = {.dtype = run->layer->dtype,
-                                             .batch = m->batch,
+                                             .batch = m->sequences,
                                              .length = m->tokens,
                                              .channels = m->config.channels,
                                              .tokens = places,
@@ -137,7 +137,7 @@ static sluice_status look_up_backward(slc_layer_run *run, uint32_t dout)
     const uint32_t *place_order = tensor_if_any(run, PLACE_ORDER), *type_order = tensor_if_any(run, TYPE_ORDER);
     const void *from = slc_layer_run_tensor(run, dout);
     void *scratch = slc_layer_run_scratch(
-        run, slc_embedding_backward_workspace_bytes(m->stream, m->batch, m->tokens, m->config.channels));
+        run, slc_embedding_backward_workspace_bytes(m->stream, m->sequences, m->tokens, m->config.channels));
     if (run->scan) return SLUICE_OK;
     const slc_embedding_gradients gradients = {.token = sluice_param_gradient(params[SLC_TOKEN_TABLE]),
                                                .position = sluice_param_gradient(params[SLC_POSITION_TABLE]),
@@ -150,7 +150,7 @@ static sluice_status look_up_backward(slc_layer_run *run, uint32_t dout)
     if (!gradients.token || !gradients.position || (typed && !gradients.type)) return SLUICE_ERR_ORDER;
     const slc_embedding_backward_args args = {.dtype = run->layer->dtype,
                                               .gradient = slc_layer_run_gradient_dtype(run, SLC_TOKEN_TABLE),
-                                              .batch = m->batch,
+                                              .batch = m->sequences,
                                               .length = m->tokens,
                                               .channels = m->config.channels,
                                               .tokens = places,
@@ -186,7 +186,7 @@ static sluice_status text_backward(slc_layer_run *run)
 static slc_dense projection(const slc_layer_run *run)
 {
     const sluice_model_config *c = &run->m->config;
-    return slc_dense_of(run, SLC_PATCH_WEIGHT, (uint64_t)run->m->batch * slc_model_patches(c), patch_elements(c),
+    return slc_dense_of(run, SLC_PATCH_WEIGHT, (uint64_t)run->m->sequences * slc_model_patches(c), patch_elements(c),
                         c->channels);
 }
 
@@ -198,7 +198,7 @@ static sluice_status take_images(slc_layer_run *run)
     void *columns = slc_layer_run_tensor(run, COLUMNS), *masked = tensor_if_any(run, MASKED);
     float *placed = tensor_if_any(run, PIXELS);
     if (run->scan) return SLUICE_OK;
-    const slc_patch_shape shape = {.batch = m->batch,
+    const slc_patch_shape shape = {.batch = m->sequences,
                                    .image_channels = c->image_channels,
                                    .height = c->image_size,
                                    .width = c->image_size,
@@ -210,7 +210,7 @@ static sluice_status take_images(slc_layer_run *run)
                                                                           .shape = shape,
                                                                           .pixels = placed ? placed : m->in.pixels,
                                                                           .columns = columns});
-    uint64_t patches = (uint64_t)m->batch * slc_model_patches(c);
+    uint64_t patches = (uint64_t)m->sequences * slc_model_patches(c);
     if (!status && masked && m->in.masked_patches)
         status = slc_copy(m->stream, masked, m->in.masked_patches, patches);
     else if (!status && masked)
@@ -224,7 +224,7 @@ static sluice_status assemble(slc_layer_run *run)
     const sluice_model *m = run->m;
     bool masks = run->layer->params[SLC_MASK_TOKEN] != NULL;
     const slc_patch_embedding_forward_args args = {.dtype = run->layer->dtype,
-                                                   .batch = m->batch,
+                                                   .batch = m->sequences,
                                                    .patches = m->tokens - 1,
                                                    .channels = m->config.channels,
                                                    .x = slc_layer_run_tensor(run, PROJECTED),
@@ -248,7 +248,7 @@ static sluice_status assemble_backward(slc_layer_run *run)
     void *dposition = slc_layer_run_gradient(run, SLC_POSITION_TABLE, &also);
     const slc_patch_embedding_backward_args args = {.dtype = run->layer->dtype,
                                                     .gradient = slc_layer_run_gradient_dtype(run, SLC_CLS_TOKEN),
-                                                    .batch = m->batch,
+                                                    .batch = m->sequences,
                                                     .patches = m->tokens - 1,
                                                     .channels = m->config.channels,
                                                     .dout = slc_layer_run_tensor(run, SLC_GRADIENT),

@@ -66,7 +66,7 @@ slc_dropout slc_layer_run_dropout(const slc_layer_run *run, uint32_t place, uint
     const sluice_model *m = run->m;
     if (!slc_layer_run_drops(run)) return (slc_dropout){0};
     uint64_t ranks = sluice_runtime_replicas(m->rt), rank = sluice_runtime_replica(m->rt);
-    uint64_t sequence = (m->micro_batch * ranks + rank) * m->batch;
+    uint64_t sequence = (m->micro_batch * ranks + rank) * m->sequences;
     uint64_t stream = m->step * SLC_OPERATIONS_MAX * (m->layer_count + 1ull) + run->number * SLC_OPERATIONS_MAX + place;
     uint32_t words[4];
     slc_random_block(m->dropout_seed, stream, 0, words);
@@ -156,17 +156,20 @@ static sluice_status take_slots(sluice_model *m, uint32_t number, slc_operations
     return status;
 }
 
-/* Asks for the lifetimes and scratch of every length of a micro-batch, the longest last, because a short one can want
+/* Asks for the lifetimes and scratch of every shape of a micro-batch, the longest last, because a short one can want
  * more scratch than a long one. */
 static sluice_status take_lengths(sluice_model *m, uint32_t number, slc_operations *forward, slc_operations *recompute,
                                   slc_operations *backward)
 {
     sluice_status status = SLUICE_OK;
-    for (uint64_t length = m->length_step; length && !status && length < m->length; length += m->length_step) {
-        slc_model_set_length(m, (uint32_t)length);
+    for (uint64_t length = m->length_least; length && !status && length < m->length; length += m->length_step) {
+        slc_model_set_shape(m, m->batch, (uint32_t)length);
+        status = take_slots(m, number, forward, recompute, backward);
+        if (status || !m->folds) continue;
+        slc_model_set_shape(m, slc_model_folded(m, (uint32_t)length), (uint32_t)length);
         status = take_slots(m, number, forward, recompute, backward);
     }
-    slc_model_set_length(m, m->length);
+    slc_model_set_shape(m, m->batch, m->length);
     return status ? status : take_slots(m, number, forward, recompute, backward);
 }
 

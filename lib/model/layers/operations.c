@@ -255,7 +255,7 @@ sluice_status slc_apply_dropout(slc_layer_run *run, uint32_t place, uint32_t x, 
     void *data = slc_layer_run_tensor(run, x);
     if (run->scan || !slc_layer_run_drops(run)) return SLUICE_OK;
     const slc_dropout dropout = slc_layer_run_dropout(run, place, per_sequence);
-    return slc_dropout_apply(m->stream, &dropout, run->layer->dtype, m->batch * per_sequence, data, data);
+    return slc_dropout_apply(m->stream, &dropout, run->layer->dtype, m->sequences * per_sequence, data, data);
 }
 
 /* ---- Losses ---- */
