@@ -8,6 +8,7 @@
 #include "bench/plan/words/phases_table.h"
 #include "bench/plan/words/table.h"
 #include "bench/train/options/batch_options.h"
+#include "bench/train/options/length_options.h"
 #include "bench/train/options/onebit_options.h"
 #include "lib/base/status.h"
 #include "lib/base/text/parse_quantity.h"
@@ -127,17 +128,34 @@ static void write_files(const slc_training_options *o, const slc_profile *profil
     slc_outcome_add(files, write_text(o->plan_out, status, text));
 }
 
+/* The model and the profile whose steps have other lengths. */
+typedef struct {
+    const slc_survey *survey;
+    const slc_job *job;
+} lengths_context;
+
+static void set_times(void *context, const slc_recipe_step *size, slc_times *times)
+{
+    const lengths_context *c = context;
+    const slc_survey *s = c->survey;
+    const uint32_t batch = (uint32_t)s->training->batch * size->pieces;
+    const double filled = (double)size->pieces * size->length / s->length;
+    slc_pace_set_slots(&s->pace, &s->model, batch, size->length, filled, c->job, times);
+}
+
 /* *json becomes the phases of the whole run. */
 static sluice_status print_run(const slc_survey *s, const slc_profile *profile, const slc_plan *plan, FILE *out,
                                json_t **json)
 {
     const slc_training_options *t = s->training;
-    const slc_recipe_batch batch = slc_batch_options_growth(t);
+    lengths_context context = {s, &profile->job};
     const slc_whole_run run = {.profile = profile,
                                .plan = plan,
-                               .batch = &batch,
+                               .sizes = slc_length_options_sizes(t, sluice_model_tokens(&s->model, s->length)),
                                .steps = t->steps,
-                               .tokens = (uint64_t)s->ranks * t->batch * sluice_model_tokens(&s->model, s->length)};
+                               .sequences = (uint64_t)s->ranks * t->batch,
+                               .set_times = set_times,
+                               .context = &context};
     slc_run_phases phases;
     sluice_status status = slc_run_phases_find(&run, &phases);
     fputc('\n', out);
@@ -149,7 +167,7 @@ static sluice_status print_run(const slc_survey *s, const slc_profile *profile, 
 
 static bool has_recipe(const slc_training_options *t)
 {
-    return t->recipe || slc_batch_options_grow(t);
+    return t->recipe || slc_batch_options_grow(t) || slc_length_options_vary(t);
 }
 
 /* Plans within the user's budget, if there is one, and lists the phases of a recipe. */

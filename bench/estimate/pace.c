@@ -248,21 +248,27 @@ static void set_link(const slc_pace *pace, slc_profile *profile)
     link->operation_s = 0;
 }
 
-void slc_pace_set_times(const slc_pace *pace, const sluice_model_config *model, uint32_t batch, uint32_t length,
-                        slc_profile *profile)
+void slc_pace_set_slots(const slc_pace *pace, const sluice_model_config *model, uint32_t batch, uint32_t length,
+                        double filled, const slc_job *job, slc_times *times)
 {
-    const slc_job *job = &profile->job;
-    slc_times *times = &profile->times;
     const double sequence = sluice_model_tokens(model, length), rows = sequence * batch;
     for (uint32_t l = 0; l < job->layer_count; l++)
         times->slot_s[l] = forward_flops(model, l, job->layer_count, rows, sequence, batch) / pace->flops;
     for (uint32_t a = 0; a < job->activation_count; a++)
         if (slc_slot_is_forward(job, job->activations[a].first_slot))
-            times->slot_s[job->activations[a].first_slot] += 2 * (double)job->activations[a].bytes / pace->bytes_per_s;
+            times->slot_s[job->activations[a].first_slot] +=
+                2 * filled * (double)job->activations[a].bytes / pace->bytes_per_s;
     for (uint32_t l = 0; l < job->layer_count; l++) {
         times->recompute_s[l] = times->slot_s[l];
         times->slot_s[slc_backward_slot(job, l)] = 2 * times->slot_s[l];
     }
+}
+
+void slc_pace_set_times(const slc_pace *pace, const sluice_model_config *model, uint32_t batch, uint32_t length,
+                        slc_profile *profile)
+{
+    slc_times *times = &profile->times;
+    slc_pace_set_slots(pace, model, batch, length, 1, &profile->job, times);
     times->update_s_per_element = BYTES_OF_UPDATE / pace->bytes_per_s;
     times->update_compute_s_per_element = 0;
     times->compress_s_per_element = times->apply_s_per_element = BYTES_OF_EXCHANGE / pace->bytes_per_s;

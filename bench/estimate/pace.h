@@ -38,3 +38,6 @@ sluice_status slc_pace_link(const char *throttle, bool one_host, slc_pace *pace)
  * keeps twice through memory; its backward takes twice that. */
 void slc_pace_set_times(const slc_pace *pace, const sluice_model_config *model, uint32_t batch, uint32_t length,
                         slc_profile *profile);
+/* Sets the times of slots and recomputations alone, of a micro-batch that fills this share of the job's activations. */
+void slc_pace_set_slots(const slc_pace *pace, const sluice_model_config *model, uint32_t batch, uint32_t length,
+                        double filled, const slc_job *job, slc_times *times);

@@ -3,6 +3,7 @@
 #include "bench/estimate/survey.h"
 
 #include "bench/train/data/data.h"
+#include "bench/train/options/length_options.h"
 #include "lib/comm/imagined_world.h"
 #include "lib/engine/engine.h"
 
@@ -31,12 +32,13 @@ sluice_status slc_survey_begin(slc_survey *s)
 
 static sluice_status register_model(const slc_survey *s, sluice_runtime *rt, sluice_model **model)
 {
-    const sluice_model_options options = {.struct_size = sizeof(sluice_model_options),
-                                          .batch = (uint32_t)s->training->batch,
-                                          .length = s->length,
-                                          .precision = s->training->layer_precision,
-                                          .dropout_seed = s->training->seed,
-                                          .length_step = s->length_step};
+    sluice_model_options options = {.struct_size = sizeof(sluice_model_options),
+                                    .batch = (uint32_t)s->training->batch,
+                                    .length = s->length,
+                                    .precision = s->training->layer_precision,
+                                    .dropout_seed = s->training->seed,
+                                    .length_step = s->length_step};
+    slc_length_options_set_model(s->training, &options);
     sluice_status status = sluice_model_create(rt, &s->model, &options, model);
     return status || !s->data_bytes ? status : sluice_runtime_reserve(rt, "training data", s->data_bytes);
 }

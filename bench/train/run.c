@@ -8,6 +8,7 @@
 #include "bench/train/checkpoint/go_on.h"
 #include "bench/train/cut_probe.h"
 #include "bench/train/data/first_batch.h"
+#include "bench/train/options/length_options.h"
 #include "bench/train/run/evaluation.h"
 #include "bench/train/run/feed.h"
 #include "bench/train/run/finish.h"
@@ -52,6 +53,7 @@ typedef struct {
     slc_training_saves saves;
     slc_stage_notes *stages;       /* NULL: there is no pipeline */
     slc_training_samples *samples; /* NULL: none are wanted */
+    uint64_t tokens;               /* that all ranks have seen, before this run too */
     uint64_t repeats;              /* repeats of the last step; each takes further data */
     uint32_t plan;                 /* number of the plan that was shown; 0: none */
     struct {
@@ -141,7 +143,7 @@ static sluice_status keep_batches(training *t, const sluice_model_config *model)
 
 static sluice_status create_runtime(training *t, const sluice_model_config *model)
 {
-    const sluice_model_options options = {
+    sluice_model_options options = {
         .struct_size = sizeof(sluice_model_options),
         .batch = t->place.batch,
         .length = t->place.length,
@@ -153,6 +155,7 @@ static sluice_status create_runtime(training *t, const sluice_model_config *mode
     const slc_cut_probe probe = {t->world, t->options, model, &options, t->data};
     slc_cut_times times = {0};
     sluice_config config;
+    slc_length_options_set_model(t->options, &options);
     sluice_status status = slc_cut_probe_pays(t->options) ? slc_cut_probe_measure(&probe, &times) : SLUICE_OK;
     if (!status) status = slc_training_config(t->options, &config);
     if (!status) status = sluice_runtime_create(t->world, &config, &t->rt);
@@ -189,18 +192,21 @@ static sluice_status resume_run(training *t)
         .run = &t->identity, .rt = t->rt, .deadline = t->watch ? t->watch->deadline : NULL, .saved = &t->result->saved};
     sluice_status status = o->resume ? slc_training_resume(&t->identity, t->rt, &t->begun) : SLUICE_OK;
     t->result->steps_before = t->begun.steps;
+    t->tokens = t->begun.tokens ? t->begun.tokens : t->begun.sequences * t->rates.sizes.whole;
     return status || !o->save ? status : slc_training_save_check(&t->identity, t->rt);
 }
 
 static sluice_status write_first_batch(training *t)
 {
+    const slc_recipe_step size = slc_recipe_step_at(&t->rates.sizes, t->begun.steps);
     const slc_training_first_batch batch = {.ranks = t->place.replicas,
-                                            .micro_batches = slc_recipe_batch_at(&t->rates.batches, t->begun.steps),
+                                            .micro_batches = size.micro_batches,
                                             .batch = t->place.batch,
                                             .length = t->place.length,
                                             .first = t->begun.sequences,
                                             .steps = t->options->first_batches,
                                             .model = t->identity.model};
+    slc_training_data_set_shape(t->data, size.length, size.pieces);
     return t->place.rank == 0 ? slc_training_first_batch_write(t->data, &batch, t->options->first_batch) : SLUICE_OK;
 }
 
@@ -239,6 +245,7 @@ static sluice_status begin_run(training *t)
     if (!status) status = slc_training_options_compare(t->options, t->world);
     if (!status) status = slc_training_model(t->options, &model, &t->place.length);
     if (!status) status = slc_run_data_open(t->world, t->options, &t->place, t->watch, &model, &t->data);
+    if (!status) slc_run_rates_set_model(&t->rates, &model);
     if (!status) count_steps(t);
     if (!status) status = slc_run_data_identify(t->world, t->options, t->data, &t->identity);
     result->model = model;
@@ -304,26 +311,30 @@ static void take_report(slc_training_step *out, const sluice_step_report *report
  * equal weights on all ranks. */
 static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_training_step *out)
 {
-    const uint64_t micro_batches = slc_recipe_batch_at(&t->rates.batches, step);
-    const sluice_step_options options = SLUICE_INIT(
-        sluice_step_options, .learning_rate = slc_run_rates_at(&t->rates, step), .exchange = exchange,
-        .group_rates = t->rates.group, .group_count = t->rates.group_count, .micro_batches = (uint32_t)micro_batches);
+    const slc_recipe_step size = slc_recipe_step_at(&t->rates.sizes, step),
+                          next = slc_recipe_step_at(&t->rates.sizes, step + 1);
+    const sluice_step_options options =
+        SLUICE_INIT(sluice_step_options, .learning_rate = slc_run_rates_at(&t->rates, step), .exchange = exchange,
+                    .group_rates = t->rates.group, .group_count = t->rates.group_count,
+                    .micro_batches = (uint32_t)size.micro_batches);
     sluice_step_report report = SLUICE_INIT(sluice_step_report);
-    *out = (slc_training_step){.step = step + 1,
-                               .learning_rate = options.learning_rate,
-                               .share = (double)micro_batches / (double)t->options->micro_batches,
-                               .evaluation_loss = NAN,
-                               .accuracy = NAN};
-    const uint64_t seen = slc_run_feed_sequences(&t->feed, t->feed.taken + micro_batches);
-    out->passes = slc_training_data_passes(t->data, seen);
-    out->tokens = seen * sluice_model_tokens(t->identity.model, t->place.length);
+    *out =
+        (slc_training_step){.step = step + 1,
+                            .learning_rate = options.learning_rate,
+                            .share = (double)size.tokens / ((double)t->options->micro_batches * t->rates.sizes.whole),
+                            .evaluation_loss = NAN,
+                            .accuracy = NAN};
+    const uint64_t seen = slc_run_feed_sequences(&t->feed, t->feed.taken + size.micro_batches);
+    out->tokens = t->tokens + size.tokens * slc_run_place_round(&t->place);
+    out->passes =
+        slc_training_data_passes(t->data, slc_run_rates_vary(&t->rates) ? out->tokens / t->rates.sizes.whole : seen);
     sluice_plan_report plan = SLUICE_INIT(sluice_plan_report);
     sluice_status status = sluice_runtime_plan(t->rt, &plan);
     out->provisional = plan.provisional;
     const double of_mean = slc_run_feed_set_divisor(&t->feed);
     if (!status) status = sluice_step_begin(t->rt, &options);
-    if (!status) status = slc_run_feed_step(&t->feed, micro_batches);
-    slc_run_feed_count(&t->feed, slc_recipe_batch_at(&t->rates.batches, step + 1)); /* while a device computes */
+    if (!status) status = slc_run_feed_step(&t->feed);
+    slc_run_feed_count(&t->feed, &next); /* while a device computes */
     if (!status) status = sluice_step_end(t->rt, &report);
     if (!status) status = slc_stage_notes_add(t->stages, t->rt, report.plan);
     if (!status && t->place.has_head) status = sluice_model_loss(t->model, &out->loss);
@@ -344,7 +355,7 @@ static sluice_status agree_on_step(training *t, bool last, slc_training_step *st
 {
     const bool asked = t->watch && t->watch->stops && slc_stop_signals_seen(t->watch->stops) > 0;
     const bool late = is_late(t) && !last;
-    const double micro_batches = step->share * (double)t->options->micro_batches;
+    const double micro_batches = (double)slc_recipe_batch_at(&t->rates.sizes.batch, step->step - 1);
     const slc_training_data_counts counts = slc_training_data_get_counts(t->data);
     const double counts_here = t->place.has_head;
     double values[] = {step->loss * micro_batches,          asked,
@@ -355,8 +366,13 @@ static sluice_status agree_on_step(training *t, bool last, slc_training_step *st
     if (!*stop) t->result->out_of_time = values[3] > 0 && values[1] == 0;
     *stop |= values[1] > 0 || values[3] > 0;
     slc_run_feed_take_targets(&t->feed, values[2]);
-    /* Records are of different lengths; those before this run were as long as its own. */
-    if (values[5] > 0) step->tokens = (uint64_t)(values[4] * (1 + (double)t->begun.sequences / values[5]));
+    /* Records are of different lengths. Of those before this run an early checkpoint does not say how many tokens they
+     * had; they were as long as its own. */
+    if (values[5] > 0 && (t->begun.tokens || !t->begun.sequences))
+        step->tokens = t->begun.tokens + (uint64_t)values[4];
+    else if (values[5] > 0)
+        step->tokens = (uint64_t)(values[4] * (1 + (double)t->begun.sequences / values[5]));
+    t->tokens = step->tokens;
     return status;
 }
 
@@ -377,7 +393,7 @@ static sluice_status take_sample(training *t, const slc_training_step *step)
 static slc_training_position position_of(const training *t)
 {
     return (slc_training_position){t->begun.steps + t->result->step_count,
-                                   slc_run_feed_sequences(&t->feed, t->feed.taken)};
+                                   slc_run_feed_sequences(&t->feed, t->feed.taken), t->tokens};
 }
 
 /* Goes on with the save under way, or begins one. */
@@ -418,7 +434,8 @@ static bool weights_are_readable(const training *t)
 
 static sluice_status agree_on_targets(training *t, uint64_t step)
 {
-    return slc_run_feed_agree(&t->feed, slc_recipe_batch_at(&t->rates.batches, step));
+    const slc_recipe_step size = slc_recipe_step_at(&t->rates.sizes, step);
+    return slc_run_feed_agree(&t->feed, &size);
 }
 
 /* Runs a step and agrees on its loss. The last step must leave equal weights on all ranks, so it is tried again with

@@ -13,6 +13,7 @@
 #include "bench/plan/words/phases_table.h"
 #include "bench/plan/words/table.h"
 #include "bench/train/options/batch_options.h"
+#include "bench/train/options/length_options.h"
 #include "bench/train/options/options.h"
 #include "lib/base/clock.h"
 #include "lib/base/text/parse_quantity.h"
@@ -229,7 +230,7 @@ static sluice_status compare_files(slc_plan_files *files, const char *second, co
 typedef struct {
     bool wanted;
     uint64_t steps;
-    slc_recipe_batch batch;
+    slc_recipe_sizes sizes;
 } whole_run;
 
 /* The profile is of a step with the most micro-batches that the recipe has. */
@@ -245,9 +246,14 @@ static sluice_status read_recipe(const char *path, slc_profile *profile, whole_r
     if (!status && !slc_training_option_given(&o, "micro-batches"))
         status = slc_training_option_set(&o, "micro-batches", most);
     if (!status) status = slc_error_context(slc_batch_options_check(&o), "--recipe %s", path);
+    if (!status && slc_length_options_vary(&o))
+        status = slc_error(SLUICE_ERR_UNSUPPORTED,
+                           "--recipe %s: length: a profile has the times of one length; sluice estimate --recipe lists "
+                           "the phases of such a run",
+                           path);
     if (status) return status;
     profile->job.micro_batches = (uint32_t)o.micro_batches;
-    *run = (whole_run){true, o.steps, slc_batch_options_growth(&o)};
+    *run = (whole_run){true, o.steps, slc_length_options_sizes(&o, 1)};
     return SLUICE_OK;
 }
 
@@ -334,7 +340,7 @@ static sluice_status print_change(const planning *p, FILE *out, json_t *json)
 static sluice_status print_run(const planning *p, FILE *out, json_t *json)
 {
     const slc_whole_run run = {
-        .profile = p->profile, .plan = p->answer.plan, .batch = &p->run->batch, .steps = p->run->steps};
+        .profile = p->profile, .plan = p->answer.plan, .sizes = p->run->sizes, .steps = p->run->steps};
     slc_run_phases phases;
     if (!p->run->wanted) return SLUICE_OK;
     sluice_status status = slc_run_phases_find(&run, &phases);

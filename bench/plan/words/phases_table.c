@@ -2,12 +2,14 @@
 #include "bench/plan/words/phases_table.h"
 
 #include "bench/plan/words/quantities.h"
+#include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/base/text/size_text.h"
 #include "lib/plan/strategy_table.h"
 #include "sched/simulate/simulate.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,19 +43,24 @@ static uint64_t bytes_of_step(const slc_job *job, const slc_plan *plan, uint32_t
 
 static sluice_status find_phase(const slc_whole_run *run, uint64_t from, slc_run_phase *out)
 {
-    const uint64_t changes = slc_recipe_batch_changes(run->batch, from),
-                   to = changes < run->steps ? changes : run->steps;
-    const uint64_t micro_batches = slc_recipe_batch_at(run->batch, from);
-    const slc_simulation options = {.micro_batches = (uint32_t)micro_batches};
+    const uint64_t to = slc_least(slc_recipe_size_changes(&run->sizes, from), run->steps);
+    const slc_recipe_step size = slc_recipe_step_at(&run->sizes, from);
+    const slc_simulation options = {.micro_batches = (uint32_t)size.micro_batches};
     slc_forecast forecast;
-    sluice_status status = slc_simulate(&run->profile->job, &run->profile->times, run->plan, &options, &forecast);
+    slc_times times;
+    sluice_status status = slc_times_copy(&run->profile->job, &run->profile->times, &times);
+    if (status) return status;
+    if (size.length) run->set_times(run->context, &size, &times);
+    status = slc_simulate(&run->profile->job, &times, run->plan, &options, &forecast);
+    slc_times_fini(&times);
     if (status) return status;
     *out = (slc_run_phase){.first = from + 1,
                            .steps = to - from,
-                           .micro_batches = micro_batches,
+                           .micro_batches = size.micro_batches,
+                           .length = size.length,
                            .step_s = forecast.step_s,
-                           .sent = bytes_of_step(&run->profile->job, run->plan, (uint32_t)micro_batches),
-                           .tokens = (to - from) * micro_batches * run->tokens};
+                           .sent = bytes_of_step(&run->profile->job, run->plan, (uint32_t)size.micro_batches),
+                           .tokens = (to - from) * size.tokens * run->sequences};
     return SLUICE_OK;
 }
 
@@ -61,12 +68,12 @@ sluice_status slc_run_phases_find(const slc_whole_run *run, slc_run_phases *out)
 {
     size_t count = 0;
     *out = (slc_run_phases){0};
-    for (uint64_t from = 0; from < run->steps; from = slc_recipe_batch_changes(run->batch, from)) count++;
+    for (uint64_t from = 0; from < run->steps; from = slc_recipe_size_changes(&run->sizes, from)) count++;
     out->phases = calloc(count + 1, sizeof *out->phases);
     if (!out->phases) return slc_error(SLUICE_ERR_MEMORY, "%zu phases of a run", count);
     out->strategies = slc_strategy_counts_of(&run->profile->job, run->plan->strategies);
     sluice_status status = SLUICE_OK;
-    for (uint64_t from = 0; !status && from < run->steps; from = slc_recipe_batch_changes(run->batch, from))
+    for (uint64_t from = 0; !status && from < run->steps; from = slc_recipe_size_changes(&run->sizes, from))
         status = find_phase(run, from, &out->phases[out->count++]);
     return status;
 }
@@ -91,13 +98,23 @@ static const char *write_time(double s, char text[32])
     return text;
 }
 
-static void print_line(FILE *out, const char *steps, uint64_t micro_batches, const slc_run_phase *p, double s)
+static bool grow_in_length(const slc_run_phases *all)
 {
-    char step[24], time[32], tokens[24] = "-", count[24] = "";
+    return all->count && all->phases[0].length;
+}
+
+/* `sum`: the line is of all phases together. */
+static void print_line(FILE *out, const slc_run_phases *all, const char *steps, const slc_run_phase *p, bool sum,
+                       double s)
+{
+    char step[24], time[32], tokens[24] = "-", count[24] = "", length[24] = "";
     if (p->tokens) snprintf(tokens, sizeof tokens, "%.4g M", (double)p->tokens / 1e6);
-    if (micro_batches) snprintf(count, sizeof count, "%" PRIu64, micro_batches);
-    fprintf(out, "  %-22s %13s %10s %11s %11s %10s\n", steps, count, tokens,
-            micro_batches ? slc_plan_seconds(p->step_s, step) : "", slc_size_of(p->sent).text, write_time(s, time));
+    if (!sum) snprintf(count, sizeof count, "%" PRIu64, p->micro_batches);
+    if (!sum) snprintf(length, sizeof length, "%" PRIu32, p->length);
+    fprintf(out, "  %-22s ", steps);
+    if (grow_in_length(all)) fprintf(out, "%7s ", length);
+    fprintf(out, "%13s %10s %11s %11s %10s\n", count, tokens, sum ? "" : slc_plan_seconds(p->step_s, step),
+            slc_size_of(p->sent).text, write_time(s, time));
 }
 
 void slc_run_phases_print(FILE *out, const slc_run_phases *all)
@@ -106,8 +123,9 @@ void slc_run_phases_print(FILE *out, const slc_run_phases *all)
     double s = 0;
     char steps[48];
     fprintf(out, "the run    phases of this plan; units: %s\n", slc_strategy_counts_in_words(&all->strategies).text);
-    fprintf(out, "  %-22s %13s %10s %11s %11s %10s\n", "steps", "micro-batches", "tokens", "a step", "sent a step",
-            "time");
+    fprintf(out, "  %-22s ", "steps");
+    if (grow_in_length(all)) fprintf(out, "%7s ", "length");
+    fprintf(out, "%13s %10s %11s %11s %10s\n", "micro-batches", "tokens", "a step", "sent a step", "time");
     for (size_t i = 0; i < all->count; i++) {
         const slc_run_phase *p = &all->phases[i];
         sum.steps += p->steps;
@@ -117,10 +135,10 @@ void slc_run_phases_print(FILE *out, const slc_run_phases *all)
         if (i == MOST_LINES) fprintf(out, "  ... %zu more\n", all->count - i);
         if (i >= MOST_LINES) continue;
         snprintf(steps, sizeof steps, "%" PRIu64 " to %" PRIu64, p->first, p->first + p->steps - 1);
-        print_line(out, steps, p->micro_batches, p, (double)p->steps * p->step_s);
+        print_line(out, all, steps, p, false, (double)p->steps * p->step_s);
     }
     snprintf(steps, sizeof steps, "all %" PRIu64 " together", sum.steps);
-    print_line(out, steps, 0, &sum, s);
+    print_line(out, all, steps, &sum, true, s);
 }
 
 json_t *slc_run_phases_json(const slc_run_phases *all)
@@ -129,12 +147,13 @@ json_t *slc_run_phases_json(const slc_run_phases *all)
     json_t *list = json_array();
     for (size_t i = 0; list && i < all->count; i++) {
         const slc_run_phase *p = &all->phases[i];
-        json_array_append_new(list,
-                              json_pack("{s:I, s:I, s:I, s:o, s:s, s:f, s:I, s:f}", "first_step", (json_int_t)p->first,
-                                        "steps", (json_int_t)p->steps, "micro_batches", (json_int_t)p->micro_batches,
-                                        "tokens", p->tokens ? json_integer((json_int_t)p->tokens) : json_null(),
-                                        "strategies", strategies.text, "predicted_step_s", p->step_s, "bytes_sent",
-                                        (json_int_t)p->sent, "hours", (double)p->steps * p->step_s / 3600));
+        json_array_append_new(
+            list, json_pack("{s:I, s:I, s:I, s:o, s:o, s:s, s:f, s:I, s:f}", "first_step", (json_int_t)p->first,
+                            "steps", (json_int_t)p->steps, "micro_batches", (json_int_t)p->micro_batches, "length",
+                            p->length ? json_integer((json_int_t)p->length) : json_null(), "tokens",
+                            p->tokens ? json_integer((json_int_t)p->tokens) : json_null(), "strategies",
+                            strategies.text, "predicted_step_s", p->step_s, "bytes_sent", (json_int_t)p->sent, "hours",
+                            (double)p->steps * p->step_s / 3600));
     }
     return list;
 }

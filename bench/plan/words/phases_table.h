@@ -3,7 +3,7 @@
 
 #include "bench/plan/words/strategy_counts.h"
 #include "lib/plan/profile.h"
-#include "lib/recipe/batch.h"
+#include "lib/recipe/step_size.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 typedef struct {
     uint64_t first, steps; /* number of the first step, from 1 */
     uint64_t micro_batches;
+    uint32_t length; /* tokens of a sequence, where they grow; 0: they do not */
     double step_s;   /* predicted by the simulator, with the profile's times */
     uint64_t sent;   /* bytes of a step, by each rank */
     uint64_t tokens; /* of all ranks, in all of its steps; 0: not known */
@@ -24,11 +25,14 @@ typedef struct {
 
 /* A whole run of `steps` steps. */
 typedef struct {
-    const slc_profile *profile; /* its job has batch->most micro-batches */
+    const slc_profile *profile; /* its job has the recipe's most micro-batches */
     const slc_plan *plan;
-    const slc_recipe_batch *batch;
+    slc_recipe_sizes sizes;
     uint64_t steps;
-    uint64_t tokens; /* of a micro-batch of all ranks; 0: not known */
+    uint64_t sequences; /* whole ones in a micro-batch of all ranks; 0: not known */
+    /* Fills in the times of a step of another length than the profile's; NULL: there is none. */
+    void (*set_times)(void *context, const slc_recipe_step *size, slc_times *times);
+    void *context;
 } slc_whole_run;
 
 /* The caller frees *out, after an error too. Errors: MEMORY, those of slc_simulate. */

@@ -228,7 +228,8 @@ static sluice_status parse_extra(const slc_training_options *o, const void *extr
     json_t *document = json_loadb(extra, bytes, 0, &error), *version = json_object_get(document, "version");
     if (!document || json_integer_value(version) != EXTRA_VERSION ||
         json_integer_value(json_object_get(document, "steps")) < 0 ||
-        json_integer_value(json_object_get(document, "sequences")) < 0) {
+        json_integer_value(json_object_get(document, "sequences")) < 0 ||
+        json_integer_value(json_object_get(document, "tokens")) < 0) {
         json_decref(document);
         return slc_error(SLUICE_ERR_FORMAT, "--resume %s: it was not saved by this version's sluice train", o->resume);
     }
@@ -251,6 +252,7 @@ static sluice_status read_position(const slc_training_identity *run, const void 
     if (!status) status = compare(run, saved, mine, false);
     out->steps = (uint64_t)json_integer_value(json_object_get(document, "steps"));
     out->sequences = (uint64_t)json_integer_value(json_object_get(document, "sequences"));
+    out->tokens = (uint64_t)json_integer_value(json_object_get(document, "tokens"));
     json_decref(mine);
     json_decref(document);
     return status;
@@ -434,9 +436,9 @@ sluice_status slc_training_resume(const slc_training_identity *run, sluice_runti
 sluice_status slc_training_save_begin(const slc_training_identity *run, sluice_runtime *rt,
                                       const slc_training_position *position)
 {
-    json_t *document =
-        json_pack("{s:i, s:I, s:I, s:o, s:O*}", "version", EXTRA_VERSION, "steps", (json_int_t)position->steps,
-                  "sequences", (json_int_t)position->sequences, "settings", settings_of(run), "beside", run->beside);
+    json_t *document = json_pack("{s:i, s:I, s:I, s:I, s:o, s:O*}", "version", EXTRA_VERSION, "steps",
+                                 (json_int_t)position->steps, "sequences", (json_int_t)position->sequences, "tokens",
+                                 (json_int_t)position->tokens, "settings", settings_of(run), "beside", run->beside);
     char *text = document ? json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(document);
     if (!text) return slc_error(SLUICE_ERR_MEMORY, "what a checkpoint keeps beside the weights");

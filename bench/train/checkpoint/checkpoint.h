@@ -11,6 +11,7 @@
 typedef struct {
     uint64_t steps;     /* done, skipped ones too */
     uint64_t sequences; /* of the training data, that all ranks have taken */
+    uint64_t tokens;    /* the same in tokens; 0: not known, a checkpoint of an earlier version does not say */
 } slc_training_position;
 
 typedef struct {

@@ -214,6 +214,16 @@ slc_training_data_counts slc_training_data_get_counts(const slc_training_data *d
     return data->counts;
 }
 
+void slc_training_data_set_shape(slc_training_data *data, uint32_t length, uint32_t pieces)
+{
+    if (data->set_shape) data->set_shape(data, length ? length : data->length, length ? pieces : 1);
+}
+
+uint32_t slc_training_data_least_length(const slc_training_data *data)
+{
+    return data->least_length;
+}
+
 uint64_t slc_training_data_targets(const slc_training_data *data, uint64_t first)
 {
     uint64_t count = 0;

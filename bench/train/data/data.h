@@ -78,6 +78,13 @@ sluice_status slc_training_data_take_in_order(slc_training_data *data, uint64_t 
  * Errors: IO (also a file that has vanished since the data was opened), FORMAT, MEMORY.
  */
 sluice_status slc_training_data_take(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out);
+/* Sets the shape in which windows of a text are taken to train from now on: the first `pieces` times `length` tokens of
+ * each become as many sequences, one behind the other, and what is left of it is left out. Of framed windows each
+ * sequence is framed, and masks are drawn for all of them at once. length 0: whole windows. Evaluations take whole
+ * ones. Data that have no other shape stay as they are. */
+void slc_training_data_set_shape(slc_training_data *data, uint32_t length, uint32_t pieces);
+/* Returns the shortest length that these data can be taken in; 0: they have no other shape than their own. */
+uint32_t slc_training_data_least_length(const slc_training_data *data);
 /* The number of targets that the sequences (images) [first, first + batch) of the training part have: a function of
  * their numbers, for which nothing is read. A micro-batch that was taken stays valid. */
 uint64_t slc_training_data_targets(const slc_training_data *data, uint64_t first);

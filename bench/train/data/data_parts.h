@@ -23,10 +23,13 @@ struct slc_training_data {
     double (*usual_targets)(const slc_training_data *data, uint64_t sequence);
     /* Returns how often a run that has taken so many sequences has seen the training part. */
     double (*passes)(const slc_training_data *data, uint64_t sequences);
+    /* Sets the shape of what is taken to train, and targets_each with it; NULL: it is what it is. */
+    void (*set_shape)(slc_training_data *data, uint32_t length, uint32_t pieces);
     sluice_status (*beside)(const slc_training_data *data, json_t *out); /* adds to it (beside.h); NULL: nothing */
     void (*close)(slc_training_data *data); /* frees all but the struct itself; also called after a failed opening */
     uint64_t seed;
     uint32_t batch, length, targets_each;
+    uint32_t least_length; /* in which set_shape takes sequences; 0: in none */
     slc_training_data_facts facts;
     slc_training_data_counts counts;
     bool is_examples;
@@ -54,6 +57,10 @@ typedef struct {
     slc_text_range train, held_out;
     slc_training_words words; /* a framed window stands between words.special.first and .last */
     uint32_t inside;          /* tokens of the text in a window */
+    bool labelled;            /* a window has one target, its file */
+    /* To train, a window becomes so many sequences of so many tokens, with what frames them. */
+    uint32_t pieces, piece_length;
+    int32_t *row; /* of a window that becomes others */
     uint32_t file_count;
     slc_text_range files[SLC_TRAINING_FILES_MAX]; /* for labelled windows: the files that are long enough */
     int32_t *inputs, *targets;

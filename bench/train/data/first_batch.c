@@ -40,10 +40,11 @@ static sluice_status append_batch(const slc_training_first_batch *step, const sl
 {
     const uint32_t length = batch->length ? batch->length : step->length;
     const uint32_t each = sluice_model_targets(step->model, length);
+    const uint64_t sequences = batch->sequences ? batch->sequences : step->batch;
     int failed = 0;
     if (batch->attention_mask && !to->mask) failed = !(to->mask = json_array());
     if (batch->types && !to->types) failed |= !(to->types = json_array());
-    for (uint32_t b = 0; !failed && b < step->batch; b++) {
+    for (uint64_t b = 0; !failed && b < sequences; b++) {
         const size_t at = (size_t)b * length;
         failed = json_array_append_new(to->inputs, row_json(batch->tokens + at, length));
         if (!failed) failed = json_array_append_new(to->targets, row_json(batch->targets + (size_t)b * each, each));

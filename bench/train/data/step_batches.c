@@ -86,7 +86,8 @@ void slc_step_batches_put(slc_step_batches *batches, uint32_t number, const slui
     uint64_t bytes[ARRAYS];
     unsigned char *at = batches->memory + number * batches->each;
     sluice_batch *kept = &batches->batches[number];
-    sizes_of(&batches->model, batches->batch, batch->length ? batch->length : batches->length, bytes);
+    sizes_of(&batches->model, batch->sequences ? (uint32_t)batch->sequences : batches->batch,
+             batch->length ? batch->length : batches->length, bytes);
     *kept = *batch;
     kept->tokens = keep(&at, batch->tokens, bytes[0]);
     kept->types = keep(&at, batch->types, bytes[1]);

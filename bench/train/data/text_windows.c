@@ -28,6 +28,7 @@ static void close_text(slc_training_data *base)
     slc_records_close(d->evaluation_records);
     free(d->inputs);
     free(d->targets);
+    free(d->row);
     free(d->attention_mask);
 }
 
@@ -60,36 +61,95 @@ static int32_t *window(const text_data *d, int32_t *tokens, uint32_t b)
     return tokens + (size_t)b * d->base.length + d->words.framed;
 }
 
-static void frame_windows(text_data *d)
+/* ---- The shape to train in ---- */
+
+static void set_shape(slc_training_data *base, uint32_t length, uint32_t pieces)
 {
-    for (uint32_t b = 0; d->words.framed && b < d->base.batch; b++) {
-        int32_t *inside = window(d, d->inputs, b);
-        inside[-1] = d->words.special.first;
-        inside[d->inside] = d->words.special.last;
+    text_data *d = (text_data *)base;
+    d->piece_length = length;
+    d->pieces = pieces;
+    base->targets_each = d->labelled ? pieces : pieces * length;
+}
+
+static bool is_whole(const text_data *d, bool held_out)
+{
+    return held_out || d->piece_length == d->base.length;
+}
+
+/* Returns the tokens of the text in a sequence. */
+static uint32_t inside_of(const text_data *d, bool held_out)
+{
+    return is_whole(d, held_out) ? d->inside : d->piece_length - 2 * d->words.framed;
+}
+
+/* Returns the tokens of a window that are used. */
+static uint32_t used_of(const text_data *d, bool held_out)
+{
+    return is_whole(d, held_out) ? d->inside : d->pieces * inside_of(d, false);
+}
+
+/* Moves the windows of `tokens` to where their sequences lie. Those of a window begin no later than it does. */
+static void fold_windows(text_data *d, int32_t *tokens)
+{
+    const uint32_t inside = inside_of(d, false), used = used_of(d, false);
+    for (uint32_t b = 0; b < d->base.batch; b++) {
+        memcpy(d->row, window(d, tokens, b), used * sizeof *tokens);
+        for (uint32_t p = 0; p < d->pieces; p++)
+            memcpy(tokens + ((size_t)b * d->pieces + p) * d->piece_length + d->words.framed,
+                   d->row + (size_t)p * inside, inside * sizeof *tokens);
     }
 }
 
-static sluice_status take_windows(text_data *d, bool held_out, uint64_t first, sluice_batch *out)
+static void frame_sequences(const text_data *d, bool held_out)
+{
+    const bool whole = is_whole(d, held_out);
+    const uint32_t length = whole ? d->base.length : d->piece_length, count = d->base.batch * (whole ? 1 : d->pieces);
+    for (uint32_t i = 0; d->words.framed && i < count; i++) {
+        int32_t *sequence = d->inputs + (size_t)i * length;
+        sequence[0] = d->words.special.first;
+        sequence[length - 1] = d->words.special.last;
+    }
+}
+
+/* Gives the batch whose windows have been read, in the shape of its sequences. */
+static void give_batch(text_data *d, bool held_out, sluice_batch *out)
+{
+    const bool whole = is_whole(d, held_out);
+    if (!whole) fold_windows(d, d->inputs);
+    frame_sequences(d, held_out);
+    *out = SLUICE_INIT(sluice_batch, .tokens = d->inputs, .targets = d->targets);
+    if (whole) return;
+    out->length = d->piece_length;
+    out->sequences = (uint64_t)d->base.batch * d->pieces;
+}
+
+/* ---- Kinds of windows ---- */
+
+static sluice_status read_windows(text_data *d, bool held_out, uint64_t first)
 {
     const slc_training_data *base = &d->base;
     sluice_status status = SLUICE_OK;
     for (uint32_t b = 0; !status && b < base->batch; b++)
         status = slc_text_windows(part_of(d, held_out), held_out ? d->held_out : d->train, base->seed, first + b, 1,
                                   d->inside, window(d, d->inputs, b), window(d, d->targets, b));
-    *out = SLUICE_INIT(sluice_batch, .tokens = d->inputs, .targets = d->targets);
     return status;
 }
 
 static sluice_status take_next_tokens(slc_training_data *base, bool held_out, uint64_t first, sluice_batch *out)
 {
-    return take_windows((text_data *)base, held_out, first, out);
+    text_data *d = (text_data *)base;
+    sluice_status status = read_windows(d, held_out, first);
+    if (!is_whole(d, held_out)) fold_windows(d, d->targets);
+    give_batch(d, held_out, out);
+    return status;
 }
 
 static slc_token_mask mask_of(const text_data *d, bool held_out)
 {
     return (slc_token_mask){.seed = d->base.seed,
                             .held_out = held_out,
-                            .length = d->inside,
+                            .length = used_of(d, held_out),
+                            .stride = d->inside,
                             .vocabulary = d->words.vocabulary,
                             .mask_token = d->words.special.mask};
 }
@@ -100,18 +160,26 @@ static uint64_t count_masked_tokens(const slc_training_data *base, uint64_t sequ
     return slc_mask_tokens_count(&mask, sequence);
 }
 
-/* The targets become the tokens that were masked; nobody guesses the tokens of the frame. */
+/* Nobody guesses the tokens of the frame. */
+static void unframe_targets(text_data *d, bool held_out)
+{
+    const uint32_t length = is_whole(d, held_out) ? d->base.length : d->piece_length;
+    const uint32_t count = d->base.batch * (is_whole(d, held_out) ? 1 : d->pieces);
+    for (uint32_t i = 0; d->words.framed && i < count; i++)
+        d->targets[(size_t)i * length] = d->targets[(size_t)(i + 1) * length - 1] = -1;
+}
+
+/* The targets become the tokens that were masked. */
 static sluice_status take_masked_tokens(slc_training_data *base, bool held_out, uint64_t first, sluice_batch *out)
 {
     text_data *d = (text_data *)base;
-    sluice_status status = take_windows(d, held_out, first, out);
+    sluice_status status = read_windows(d, held_out, first);
     const slc_token_mask mask = mask_of(d, held_out);
-    for (uint32_t b = 0; !status && b < base->batch; b++) {
-        int32_t *targets = window(d, d->targets, b);
-        slc_mask_tokens(&mask, first + b, window(d, d->inputs, b), targets);
-        if (d->words.framed) targets[-1] = targets[d->inside] = -1;
-    }
-    frame_windows(d);
+    for (uint32_t b = 0; !status && b < base->batch; b++)
+        slc_mask_tokens(&mask, first + b, window(d, d->inputs, b), window(d, d->targets, b));
+    if (!is_whole(d, held_out)) fold_windows(d, d->targets);
+    unframe_targets(d, held_out);
+    give_batch(d, held_out, out);
     return status;
 }
 
@@ -131,11 +199,11 @@ static sluice_status take_labelled(slc_training_data *base, bool held_out, uint6
         slc_text_range part = part_of_file(d->files[file], held_out);
         uint64_t place =
             slc_random_below(base->seed, STREAM_PLACE + 2 + held_out, first + b, part.tokens - d->inside + 1);
-        d->targets[b] = (int32_t)file;
+        const uint32_t pieces = is_whole(d, held_out) ? 1 : d->pieces;
+        for (uint32_t p = 0; p < pieces; p++) d->targets[b * pieces + p] = (int32_t)file;
         status = slc_text_read(d->text, part.first + place, d->inside, window(d, d->inputs, b));
     }
-    frame_windows(d);
-    *out = SLUICE_INIT(sluice_batch, .tokens = d->inputs, .targets = d->targets);
+    give_batch(d, held_out, out);
     return status;
 }
 
@@ -392,12 +460,16 @@ static sluice_status begin_text(text_data *d, const sluice_model_config *model)
     d->base.content = hash_text;
     d->base.take = classes ? take_labelled : masks ? take_masked_tokens : take_next_tokens;
     d->base.passes = passes_of_text;
+    d->base.set_shape = set_shape;
+    d->labelled = classes;
+    set_shape(&d->base, d->base.length, 1);
     if (classes) d->base.beside = add_classes;
     if (masks && !classes) d->base.targets = count_masked_tokens;
     d->inputs = malloc(count * sizeof *d->inputs);
     d->targets = malloc(count * sizeof *d->targets);
-    d->base.facts.bytes = 2 * count * sizeof *d->inputs;
-    if (d->inputs && d->targets) return SLUICE_OK;
+    d->row = malloc(d->base.length * sizeof *d->row);
+    d->base.facts.bytes = (2 * count + d->base.length) * sizeof *d->inputs;
+    if (d->inputs && d->targets && d->row) return SLUICE_OK;
     return slc_error(SLUICE_ERR_MEMORY, "a batch of %zu tokens", count);
 }
 
@@ -416,6 +488,7 @@ static sluice_status open_text(reading *r, text_data *d)
         status = read_files(r, d, o->data_count ? o->data : licences, o->data_count ? o->data_count : 1);
     if (status) return status;
     d->inside = d->base.length - 2 * d->words.framed;
+    d->base.least_length = 1 + 2 * d->words.framed;
     d->base.facts.tokenizer = d->words.fingerprint;
     if (d->base.whole) status = slc_training_text_in_order(d, r->model);
     if (!status && !d->base.whole) status = split_text(d);

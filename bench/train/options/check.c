@@ -5,6 +5,7 @@
 #include "bench/cli/options/cuts_file.h"
 #include "bench/cli/throttle_option.h"
 #include "bench/train/options/batch_options.h"
+#include "bench/train/options/length_options.h"
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/options/onebit_options.h"
 #include "bench/train/options/optimizer_options.h"
@@ -166,6 +167,7 @@ sluice_status slc_training_options_check(slc_training_options *o)
         status = slc_error(SLUICE_ERR_ARGUMENT, "--eval-data: give --data too");
     if (!status) status = check_epochs(o);
     if (!status) status = slc_training_model(o, &model, &length);
+    if (!status) status = slc_length_options_check(o, length);
     if (!status) status = check_samples(o, &model);
     if (!status) status = check_images(o, &model);
     if (!status) status = check_weights(o, sluice_model_family_name((uint32_t)model.family));

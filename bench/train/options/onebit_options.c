@@ -1,8 +1,10 @@
 /* Options of compressed optimizers. The settings of --onebit are those of sluice_onebit in the table of optimizers.
  * tests/command/onebit_test.sh covers this file. */
+#include "bench/train/options/length_options.h"
 #include "bench/train/options/onebit_options.h"
 
 #include "bench/train/options/optimizer_options.h"
+#include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "sched/planner.h"
 
@@ -139,8 +141,10 @@ static sluice_status set_pairs(const char *list, sluice_onebit *out)
 uint64_t slc_training_freeze_step(const slc_training_options *o)
 {
     if (o->freeze_step || o->freeze_change > 0) return o->freeze_step;
+    const slc_recipe_length lengths = slc_length_options_sizes(o, 1).length;
+    const uint64_t settles = slc_recipe_length_settles(&lengths), after = settles ? settles + LEAST_WARM_UP : 0;
     uint64_t fifth = o->steps / 5 > LEAST_WARM_UP ? o->steps / 5 : LEAST_WARM_UP;
-    return fifth > o->warmup ? fifth : o->warmup;
+    return slc_most(slc_most(fifth, o->warmup), after);
 }
 
 /* Returns the steps that a variance remembers: 1 / (1 - beta2). */

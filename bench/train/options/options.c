@@ -191,6 +191,14 @@ static const slc_option fixed_rows[] = {
      "The learning rate of each layer is X times that of the layer above it; the head has all of it, the embedding the "
      "least; 1: all have it",
      0.001, 1},
+    {"curriculum", "LENGTHS", TRAINING, TEXT, FIELD(curriculum), "", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
+     "Train on short sequences first: MIN:MAX:STEPS[:ROOT[:MULTIPLE]]: they grow from MIN to MAX tokens in the first "
+     "STEPS steps, by the root of degree ROOT (1), in multiples of MULTIPLE (8); or by steps, as 128@9000,512"},
+    {"curriculum-batch", "WHAT", TRAINING, TEXT, FIELD(curriculum_batch), "fixed",
+     SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
+     "A short step of --curriculum: fixed: has as many sequences as a long one, the beginnings of its windows; tokens: "
+     "has as many tokens: each window is folded into as many sequences as it holds",
+     .choices = "fixed,tokens"},
     {.field = OPTIMIZER_SETTINGS},
     {"label-smoothing", "X", TRAINING, REAL, FIELD(label_smoothing), "0", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Share of each target that is spread over all tokens or classes alike; evaluations are without it; 0: none", 0,
@@ -216,8 +224,8 @@ static const slc_option fixed_rows[] = {
      "strategy; nccl: as NCCL's collectives add them, which is the same in every run of one plan",
      .choices = "ordered,nccl", CONFIG(sums)},
     {"freeze-step", "N", COMPRESSED, COUNT, FIELD(freeze_step), "0", SLC_SAVED_COMPRESSED | SLC_MEASURED,
-     "Last step of the warm-up, when the variance is frozen; 0: a fifth of --steps, at least 5, and not before "
-     "--warmup is over",
+     "Last step of the warm-up, when the variance is frozen; 0: a fifth of --steps, at least 5, not before --warmup is "
+     "over, and 5 steps after the end of --curriculum",
      0, MOST},
     {"freeze-change", "X", COMPRESSED, REAL, FIELD(freeze_change), "0", SLC_SAVED_COMPRESSED | SLC_MEASURED,
      "Instead: freeze when the variance's norm changes by no more than this share, as 0.04; 0: at a step", 0, 0.999},

@@ -32,6 +32,8 @@ static const slc_training_track tracks[] = {
     {"batch.micro_batches", "micro-batches"},
     {"batch.from", "micro-batches-from"},
     {"batch.over", "micro-batches-over"},
+    {"length.curriculum", "curriculum"},
+    {"length.batch", "curriculum-batch"},
 };
 enum { TRACKS = sizeof tracks / sizeof *tracks };
 

@@ -53,6 +53,7 @@ typedef struct {
     uint64_t micro_batches_from, micro_batches_over; /* batch_options.h; 0: they do not grow */
     const char *lr_rule;                             /* none, linear, sqrt */
     uint64_t lr_batch;
+    const char *curriculum, *curriculum_batch;   /* length_options.h; "": lengths do not grow; fixed, tokens */
     uint64_t lr_horizon, lr_decay, lr_timescale; /* as warmup counted in what lr_over says; 0: their defaults */
     slc_training_setting optimizer_settings[SLC_TRAINING_SETTINGS_MAX]; /* optimizer_options.h */
     double label_smoothing;

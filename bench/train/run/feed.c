@@ -36,9 +36,9 @@ static sluice_status pipelined_step(slc_run_feed *f, uint64_t first, uint64_t co
     return status ? status : sluice_model_step(f->model, slc_step_batches_all(f->step_batches), &here);
 }
 
-sluice_status slc_run_feed_step(slc_run_feed *f, uint64_t count)
+sluice_status slc_run_feed_step(slc_run_feed *f)
 {
-    const uint64_t first = f->taken;
+    const uint64_t first = f->taken, count = f->next;
     sluice_status status = SLUICE_OK;
     f->taken += count;
     if (f->step_batches) return pipelined_step(f, first, count);
@@ -47,11 +47,12 @@ sluice_status slc_run_feed_step(slc_run_feed *f, uint64_t count)
 }
 
 /* In a pipeline the targets of those ranks count that compute losses. */
-void slc_run_feed_count(slc_run_feed *f, uint64_t micro_batches)
+void slc_run_feed_count(slc_run_feed *f, const slc_recipe_step *size)
 {
     f->own_targets = 0;
-    f->next = micro_batches;
-    for (uint64_t m = 0; f->place->has_head && m < micro_batches; m++)
+    f->next = size->micro_batches;
+    slc_training_data_set_shape(f->data, size->length, size->pieces);
+    for (uint64_t m = 0; f->place->has_head && m < f->next; m++)
         f->own_targets += slc_training_data_targets(f->data, f->begun + slc_run_place_first(f->place, f->taken + m));
 }
 
@@ -60,9 +61,9 @@ void slc_run_feed_take_targets(slc_run_feed *f, double of_all_ranks)
     f->targets_each = of_all_ranks / (double)(f->place->replicas * f->next);
 }
 
-sluice_status slc_run_feed_agree(slc_run_feed *f, uint64_t micro_batches)
+sluice_status slc_run_feed_agree(slc_run_feed *f, const slc_recipe_step *size)
 {
-    slc_run_feed_count(f, micro_batches);
+    slc_run_feed_count(f, size);
     double targets = (double)f->own_targets;
     sluice_status status = sluice_world_all_reduce(f->world, &targets, 1);
     slc_run_feed_take_targets(f, targets);

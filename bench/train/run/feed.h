@@ -5,6 +5,7 @@
 #include "bench/train/data/data.h"
 #include "bench/train/data/step_batches.h"
 #include "bench/train/run/place.h"
+#include "lib/recipe/step_size.h"
 
 #include <sluice/model.h>
 
@@ -24,16 +25,17 @@ typedef struct {
 /* Returns the sequences of all ranks, of earlier runs too, once this rank has taken so many micro-batches. */
 uint64_t slc_run_feed_sequences(const slc_run_feed *feed, uint64_t micro_batches);
 
-/* Counts this rank's targets of the step that comes next, which has so many micro-batches. */
-void slc_run_feed_count(slc_run_feed *feed, uint64_t micro_batches);
+/* Sets the size of the step that comes next, and counts this rank's targets in it. */
+void slc_run_feed_count(slc_run_feed *feed, const slc_recipe_step *size);
 /* Takes the sum over all ranks of what slc_run_feed_count counted: it travels with the loss of the step before. */
 void slc_run_feed_take_targets(slc_run_feed *feed, double of_all_ranks);
 /* Collective. Counts and adds up the targets of a step that does not follow on another. Errors: those of a reduction.
  */
-sluice_status slc_run_feed_agree(slc_run_feed *feed, uint64_t micro_batches);
+sluice_status slc_run_feed_agree(slc_run_feed *feed, const slc_recipe_step *size);
 
 /* Sets what the losses of the step that comes are divided by. Returns the factor that makes its loss the mean over
  * each target. */
 double slc_run_feed_set_divisor(slc_run_feed *feed);
-/* Runs the next micro-batches, forward and backward, inside a step. Errors: those of taking data and of the model. */
-sluice_status slc_run_feed_step(slc_run_feed *feed, uint64_t micro_batches);
+/* Runs the micro-batches of the step that was counted, forward and backward, inside a step. Errors: those of taking
+ * data and of the model. */
+sluice_status slc_run_feed_step(slc_run_feed *feed);

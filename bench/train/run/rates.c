@@ -2,6 +2,8 @@
 #include "bench/train/run/rates.h"
 
 #include "bench/train/options/batch_options.h"
+#include "bench/train/options/length_options.h"
+#include "bench/train/options/onebit_options.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/recipe/layer_decay.h"
@@ -11,7 +13,17 @@
 
 void slc_run_rates_init(slc_run_rates *rates, const slc_training_options *options, const slc_run_place *place)
 {
-    *rates = (slc_run_rates){.options = options, .place = place, .batches = slc_batch_options_growth(options)};
+    *rates = (slc_run_rates){.options = options, .place = place, .sizes = slc_length_options_sizes(options, 1)};
+}
+
+void slc_run_rates_set_model(slc_run_rates *rates, const sluice_model_config *model)
+{
+    rates->sizes.whole = sluice_model_tokens(model, rates->place->length);
+}
+
+bool slc_run_rates_vary(const slc_run_rates *r)
+{
+    return r->sizes.length.most > 0;
 }
 
 void slc_run_rates_fini(slc_run_rates *rates)
@@ -19,13 +31,15 @@ void slc_run_rates_fini(slc_run_rates *rates)
     free(rates->group);
 }
 
-/* Returns the fewest steps that have so many micro-batches together. */
+/* Returns the fewest steps that have the tokens of so many whole micro-batches together. */
 static uint64_t steps_with(const slc_run_rates *r, double micro_batches)
 {
-    uint64_t fewer = 0, enough = (uint64_t)fmin(micro_batches, 0x1p47);
+    const double tokens = micro_batches * r->sizes.whole,
+                 least = slc_run_rates_vary(r) ? r->sizes.length.least : r->sizes.whole;
+    uint64_t fewer = 0, enough = (uint64_t)fmin(ceil(tokens / least), 0x1p40);
     while (fewer + 1 < enough) {
         const uint64_t middle = fewer + (enough - fewer) / 2;
-        if ((double)slc_recipe_batch_before(&r->batches, middle) < micro_batches)
+        if ((double)slc_recipe_tokens(&r->sizes, 0, middle) < tokens)
             fewer = middle;
         else
             enough = middle;
@@ -38,25 +52,18 @@ uint64_t slc_run_rates_count_steps(const slc_run_rates *r, double pass)
     return steps_with(r, fmax(1, ceil(r->options->epochs / pass - 1e-9)));
 }
 
-/* Returns the sequences of all ranks before a step. A run that goes on after one with another batch counts those that
- * it has seen. */
-static uint64_t sequences_before(const slc_run_rates *r, uint64_t step)
-{
-    const uint64_t micro_batches =
-        slc_recipe_batch_before(&r->batches, step) - slc_recipe_batch_before(&r->batches, r->begun.steps);
-    return r->begun.sequences + micro_batches * slc_run_place_round(r->place);
-}
-
-/* Returns where the clock of the learning rates stands before a step. */
+/* Returns where the clock of the learning rates stands before a step. A run that goes on after one with another batch
+ * counts the tokens that it has seen. */
 static double clock_before(const slc_run_rates *r, uint64_t step)
 {
     if (!r->schedule.tokens) return (double)step;
-    return (double)(sequences_before(r, step) * r->sequence_tokens);
+    const uint64_t tokens = slc_recipe_tokens(&r->sizes, r->begun.steps, step);
+    return (double)(r->begun_tokens + tokens * slc_run_place_round(r->place));
 }
 
 double slc_run_rates_at(const slc_run_rates *r, uint64_t step)
 {
-    const uint64_t sequences = slc_recipe_batch_at(&r->batches, step) * slc_run_place_round(r->place);
+    const uint64_t sequences = slc_recipe_batch_at(&r->sizes.batch, step) * slc_run_place_round(r->place);
     return slc_recipe_rate_at(&r->schedule.rate, clock_before(r, step), clock_before(r, step + 1)) *
            slc_batch_options_rate_factor(r->options, sequences);
 }
@@ -74,6 +81,14 @@ static void warn_of_warmup(const slc_run_rates *r, double end)
                 (unsigned long long)o->freeze_step, (unsigned long long)o->warmup, (unsigned long long)o->warmup);
 }
 
+static void warn_of_freeze(const slc_training_options *o)
+{
+    char line[400];
+    const bool freezes = slc_training_is_compressed(o->optimizer);
+    slc_length_options_doubt(o, freezes ? slc_training_freeze_step(o) : 0, line, sizeof line);
+    if (*line) slc_log(SLC_LOG_WARN, "%s", line);
+}
+
 static sluice_status make_groups(slc_run_rates *r, const sluice_model_config *model)
 {
     if (r->options->layer_decay == 1) return SLUICE_OK;
@@ -89,11 +104,12 @@ sluice_status slc_run_rates_begin(slc_run_rates *r, const sluice_model_config *m
 {
     const slc_training_options *o = r->options;
     r->begun = *begun;
-    r->sequence_tokens = sluice_model_tokens(model, r->place->length);
+    r->begun_tokens = slc_run_rates_vary(r) && begun->tokens ? begun->tokens : begun->sequences * r->sizes.whole;
     sluice_status status = make_groups(r, model);
     if (!status) status = slc_lr_schedule_make(o, tokens_per_step, &r->schedule);
     if (status) return status;
     if (begun->steps >= o->steps) return SLUICE_OK;
     if (r->place->rank == 0) warn_of_warmup(r, clock_before(r, o->steps));
+    if (r->place->rank == 0) warn_of_freeze(o);
     return slc_lr_schedule_check_last(&r->schedule, clock_before(r, o->steps - 1));
 }

@@ -4,6 +4,7 @@
 #include "bench/launch/stop_signals.h"
 #include "bench/train/cores.h"
 #include "bench/train/data/tokenising.h"
+#include "bench/train/options/length_options.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 
@@ -49,6 +50,23 @@ static sluice_status count_idle_cores(sluice_world *world, const slc_training_op
     return status;
 }
 
+/* Can these data be taken in the lengths that the options ask for? */
+static sluice_status check_lengths(const slc_training_options *o, const slc_training_data *data)
+{
+    const uint32_t least = slc_training_data_least_length(data), asked = slc_length_options_sizes(o, 1).length.least;
+    if (!slc_length_options_vary(o)) return SLUICE_OK;
+    if (!least)
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "--curriculum %s: the records of --data bring lengths of their own, one a sequence; give "
+                         "--sequences windows, or leave --curriculum out",
+                         o->curriculum);
+    if (asked >= least) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "--curriculum %s: two of the %u tokens are [CLS] and [SEP], so nothing is left to learn; give %u "
+                     "at least",
+                     o->curriculum, asked, least);
+}
+
 sluice_status slc_run_data_open(sluice_world *world, const slc_training_options *options, const slc_run_place *place,
                                 const slc_training_watch *watch, sluice_model_config *model, slc_training_data **out)
 {
@@ -58,7 +76,7 @@ sluice_status slc_run_data_open(sluice_world *world, const slc_training_options 
     if (!status) status = slc_training_data_open(options, model, place->length, &shown, out);
     for (uint32_t i = 0; !status && place->rank == 0 && slc_training_data_note(*out, i); i++)
         slc_log(SLC_LOG_WARN, "%s", slc_training_data_note(*out, i));
-    return status;
+    return status ? status : check_lengths(options, *out);
 }
 
 /* Reads all of the data only if a checkpoint saves its hash, or is compared with it. */

@@ -4,6 +4,7 @@
 
 #include "bench/train/cut_probe.h"
 #include "bench/train/options/batch_options.h"
+#include "bench/train/options/length_options.h"
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/saved_weights.h"
 
@@ -87,7 +88,7 @@ static void print_cores(FILE *out, const slc_cores_use *cores)
 static void print_training(FILE *out, const slc_training_options *o, const slc_training_result *r, bool images)
 {
     slc_lr_schedule rates;
-    char words[200] = "", rule[80];
+    char words[200] = "", lengths[200], rule[80];
     /* The run has made the same schedule before, so there is no error here. */
     if (!slc_lr_schedule_make(o, r->tokens_per_step, &rates)) slc_lr_schedule_words(&rates, words, sizeof words);
     const bool usual = o->weights && !slc_training_option_given(o, "lr");
@@ -99,8 +100,9 @@ static void print_training(FILE *out, const slc_training_options *o, const slc_t
         fprintf(out, "steps %" PRIu64 " to %" PRIu64, r->steps_before + 1, o->steps);
     if (!r->steps_before) fprintf(out, "%" PRIu64 " step%s", o->steps, o->steps == 1 ? "" : "s");
     slc_batch_options_words(o, words, sizeof words);
-    fprintf(out, " of %s%s %s%s\n", *words ? "up to " : "", group(r->tokens_per_step).text,
-            images ? "patches" : "tokens", words);
+    slc_length_options_words(o, lengths, sizeof lengths);
+    fprintf(out, " of %s%s %s%s%s\n", *words || *lengths ? "up to " : "", group(r->tokens_per_step).text,
+            images ? "patches" : "tokens", words, lengths);
 }
 
 static void print_dropout(FILE *out, const slc_training_options *o)

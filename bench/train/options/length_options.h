@@ -1,0 +1,31 @@
+/* Lengths that grow in the course of a run, from the options. */
+#pragma once
+
+#include "bench/train/options/training_options.h"
+#include "lib/recipe/step_size.h"
+
+/* Reads --curriculum. *out is {0} without one. Errors: ARGUMENT names what is wrong with it. */
+sluice_status slc_length_options_read(const slc_training_options *options, slc_recipe_length *out);
+
+/* Checks it beside the model and the other options; context: tokens of a whole sequence, 0: images. Errors: ARGUMENT,
+ * UNSUPPORTED. */
+sluice_status slc_length_options_check(const slc_training_options *options, uint32_t context);
+
+/* Returns the sizes of the steps of a run whose options have passed the checks; whole: rows of a whole sequence. */
+slc_recipe_sizes slc_length_options_sizes(const slc_training_options *options, uint32_t whole);
+
+/* Has a run steps of several lengths? */
+bool slc_length_options_vary(const slc_training_options *options);
+
+/* Lets a model take micro-batches of the run's lengths, where they grow. */
+void slc_length_options_set_model(const slc_training_options *options, sluice_model_options *model);
+
+/* For a run that only measures: all steps have whole sequences. */
+void slc_length_options_drop(slc_training_options *options);
+
+/* Writes words such as ", lengths growing from 64 to 1024 over 15000 steps"; "" without a curriculum. */
+void slc_length_options_words(const slc_training_options *options, char *text, size_t bytes);
+
+/* Writes a line of doubt about a compressed optimizer that freezes at step `freeze`, while lengths still grow; "" where
+ * there is none. freeze 0: not known. */
+void slc_length_options_doubt(const slc_training_options *options, uint64_t freeze, char *text, size_t bytes);
