@@ -46,8 +46,9 @@ refusals() { # in $work/run is a checkpoint of step 4
     refuses 'holds checkpoints of another run, up to step 4' --save "$work/run"
     refuses 'cannot make the folder' --save "$work/nowhere/at/all"
     refuses 'cannot write\|not a directory\|cannot make\|cannot read' --save "$work/text"
-    train --steps 6 --resume "$work/run" --lr 0.5
-    check 'another learning rate is warned about' yes "$(grep -q 'lr was 0.001 and is 0.5' "$work/err" && echo yes)"
+    refuses 'another recipe: lr was 0.001 and is 0.5; give --lr 0.001' --resume "$work/run" --steps 6 --lr 0.5
+    train --steps 6 --resume "$work/run" --lr 0.5 --new-recipe
+    check 'another learning rate is warned about where it is asked for' yes "$(grep -q 'lr was 0.001 and is 0.5' "$work/err" && echo yes)"
     check 'and taken' 0 $code
     train --steps 4 --resume "$work/run"
     check 'nothing to train' yes "$(grep -q 'nothing to train' "$work/out" && echo yes)"

@@ -183,13 +183,35 @@ compressed_resumes() {
 
 resumed() {
     rm -rf "$work/run"
-    train --steps 4 --lr-schedule cosine --save "$work/run"
-    train --steps 8 --lr-schedule cosine --save "$work/run" --resume "$work/run"
-    check 'a longer run has another horizon' 1 "$(grep -c 'lr-horizon was 4 and is 8' "$work/err")"
-    train --steps 9 --lr-schedule linear --beta2 0.95 --label-smoothing 0.1 --lr-horizon 9 --resume "$work/run"
+    train --steps 4 --lr-schedule cosine --lr-min 0.0001 --save "$work/run"
+    train --steps 8 --lr-schedule cosine --lr-min 0.0001 --save "$work/run" --resume "$work/run"
+    check 'a longer run has another horizon, which is another recipe' '2 1' \
+        "$code $(grep -c 'another recipe: lr-horizon was 4 and is 8; give --lr-horizon 4, or --new-recipe' "$work/err")"
+    train --steps 8 --lr-schedule cosine --lr-min 0.0001 --lr-horizon 4 --resume "$work/run"
+    check 'and is told how to go on' '0 0' "$code $(grep -c 'does not go on as it would' "$work/err")"
+    train --steps 9 --lr-schedule linear --beta2 0.95 --label-smoothing 0.1 --lr-horizon 9 --new-recipe \
+        --resume "$work/run"
+    check 'another recipe is taken when it is asked for' 0 $code
     check 'another schedule' 1 "$(grep -c 'lr-schedule was "cosine" and is "linear"' "$work/err")"
     check 'another beta2' 1 "$(grep -c 'beta2 was 0.999 and is 0.95' "$work/err")"
     check 'another smoothing' 1 "$(grep -c 'label-smoothing was 0.0 and is 0.1' "$work/err")"
+    local other
+    for other in '--lr 0.1: lr was 0.001 and is 0.1; give --lr 0.001' '--layer-decay 0.5: layer-decay was 1.0 and is 0.5' \
+        '--lr-schedule linear: lr-schedule was "cosine" and is "linear"; give --lr-schedule cosine' \
+        '--micro-batches 2: micro-batches was 1 and is 2; give --micro-batches 1'; do
+        # shellcheck disable=SC2086 # options are words
+        train --steps 6 --lr-horizon 4 --lr-schedule cosine --lr-min 0.0001 --resume "$work/run" ${other%%:*}
+        check "$other" '2 1' "$code $(grep -c -e "another recipe: ${other#*: }" "$work/err")"
+    done
+    # Two ranks with one micro-batch each make the steps of one rank with two.
+    rm -rf "$work/run"
+    train --steps 3 --micro-batches 2 --save "$work/run"
+    train -n 2 --steps 5 --micro-batches 1 --resume "$work/run"
+    check 'steps of as many sequences are the same recipe' 0 $code
+    train -n 2 --steps 5 --micro-batches 2 --resume "$work/run"
+    check 'and so are other ranks' 0 $code
+    train -n 2 --steps 5 --micro-batches 3 --resume "$work/run"
+    check 'others are not' '2 1' "$code $(grep -c 'another recipe: micro-batches was 2 and is 3' "$work/err")"
 }
 
 ranks_differ() {

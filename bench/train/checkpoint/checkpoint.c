@@ -5,6 +5,7 @@
 #include "bench/train/checkpoint/earlier_checkpoint.h"
 #include "bench/train/checkpoint/global_batch.h"
 #include "bench/train/options/onebit_options.h"
+#include "bench/train/options/recipe_file.h"
 #include "bench/train/checkpoint/shape.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/log.h"
@@ -175,15 +176,19 @@ static sluice_status compare_reading(const slc_training_identity *run, const jso
                      run->options->resume);
 }
 
+static uint64_t saved_count(const json_t *saved, const char *name)
+{
+    return (uint64_t)json_integer_value(json_object_get(saved, name));
+}
+
 /* Rank 0 warns about a setting that differs from the saved run's; if it is the number of ranks, the line says what
  * becomes of the global batch. */
 static void warn_of_change(const slc_training_identity *run, const char *name, const char *was, const char *is,
                            const json_t *saved)
 {
     const slc_global_batch now = {ranks_of(run), run->options->batch, run->options->micro_batches};
-    slc_global_batch before = {(uint64_t)json_integer_value(json_object_get(saved, "ranks")),
-                               (uint64_t)json_integer_value(json_object_get(saved, "batch")),
-                               (uint64_t)json_integer_value(json_object_get(saved, "micro-batches"))};
+    slc_global_batch before = {saved_count(saved, "ranks"), saved_count(saved, "batch"),
+                               saved_count(saved, "micro-batches")};
     char batch[256] = "";
     if (!strcmp(name, "ranks") && before.ranks && before.batch && before.micro_batches) {
         strcpy(batch, ": ");
@@ -193,7 +198,31 @@ static void warn_of_change(const slc_training_identity *run, const char *name, c
             run->options->resume, name, was, is, batch);
 }
 
-/* Refuses what must be equal, or warns about the rest. */
+/* True if other ranks and other micro-batches make steps of as many sequences as before: that is the same recipe. */
+static bool keeps_steps(const slc_training_identity *run, const char *name, const json_t *before, const json_t *now,
+                        const json_t *saved)
+{
+    if (strcmp(name, "micro-batches") && strcmp(name, "micro-batches-from")) return false;
+    return (uint64_t)json_integer_value(before) * saved_count(saved, "batch") * saved_count(saved, "ranks") ==
+           (uint64_t)json_integer_value(now) * run->options->batch * ranks_of(run);
+}
+
+static sluice_status refuse_recipe(const slc_training_identity *run, const char *name, const char *was, const char *is,
+                                   const json_t *before)
+{
+    const char *folder = run->options->resume, *text = json_string_value(before);
+    if (!before)
+        return slc_error(SLUICE_ERR_MISMATCH,
+                         "--resume %s: it was saved with another recipe, which has no %s %s; leave --%s out, or give "
+                         "--new-recipe to go on with this one",
+                         folder, name, is, name);
+    return slc_error(SLUICE_ERR_MISMATCH,
+                     "--resume %s: it was saved with another recipe: %s was %s and is %s; give --%s %s, or "
+                     "--new-recipe to go on with this one",
+                     folder, name, was, is, name, text ? text : was);
+}
+
+/* Refuses what must be equal, or another recipe, or warns about the rest. */
 static sluice_status compare(const slc_training_identity *run, const json_t *saved, const json_t *mine, bool refuse)
 {
     const char *name, *folder = run->options->resume;
@@ -209,6 +238,8 @@ static sluice_status compare(const slc_training_identity *run, const json_t *sav
         if (refuse)
             return slc_error(SLUICE_ERR_MISMATCH, "--resume %s: it was saved with --%s %s, this run has %s", folder,
                              name, was, is);
+        if (slc_training_is_track(name) && !run->options->new_recipe && !keeps_steps(run, name, before, value, saved))
+            return refuse_recipe(run, name, was, is, before);
         if (sluice_world_rank(run->world) != 0) continue;
         if (!strcmp(name, "data") || !strcmp(name, "content"))
             slc_log(SLC_LOG_WARN,

@@ -48,6 +48,13 @@ const slc_training_track *slc_training_track_at(size_t i)
     return i < TRACKS ? &tracks[i] : NULL;
 }
 
+bool slc_training_is_track(const char *option)
+{
+    for (int i = 0; i < TRACKS; i++)
+        if (!strcmp(tracks[i].option, option)) return true;
+    return false;
+}
+
 /* Does a track begin with these names? */
 static bool is_inside(const char *path)
 {

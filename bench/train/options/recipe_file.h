@@ -14,6 +14,8 @@ typedef struct {
 
 /* In the order in which they are written; NULL after the last. */
 const slc_training_track *slc_training_track_at(size_t i);
+/* Says whether an option is a value of a recipe. */
+bool slc_training_is_track(const char *option);
 
 /* Sets the options that the file has values for and nothing has set yet. Errors: PATH, IO, MEMORY; FORMAT (no JSON, no
  * object, a version that is not 1), ARGUMENT (a track that there is not, a value that it does not take): they name the

@@ -50,6 +50,7 @@ typedef struct {
     double lr_min;
     double layer_decay;
     const char *recipe;                              /* a file (recipe_file.h); NULL: none */
+    uint64_t new_recipe;                             /* 0 or 1 */
     uint64_t micro_batches_from, micro_batches_over; /* batch_options.h; 0: they do not grow */
     const char *lr_rule;                             /* none, linear, sqrt */
     uint64_t lr_batch;
