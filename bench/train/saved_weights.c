@@ -26,10 +26,16 @@
 
 enum { BESIDE_BYTES = 32 << 20 }; /* a tokenizer's files, and what else goes along */
 static const char mark[] = "sluice.json";
-static const char *const dropouts[] = {"resid_pdrop",           "embd_pdrop",          "attn_pdrop",
-                                       "summary_first_dropout", "hidden_dropout_prob", "attention_probs_dropout_prob",
-                                       "classifier_dropout"};
-enum { DROPOUTS = sizeof dropouts / sizeof *dropouts };
+/* Keys of config.json that say what training drops, and the option that says it instead. */
+static const struct {
+    const char *key, *option;
+} drops[] = {
+    {"resid_pdrop", "dropout"},         {"embd_pdrop", "dropout"},
+    {"attn_pdrop", "dropout"},          {"summary_first_dropout", "dropout"},
+    {"hidden_dropout_prob", "dropout"}, {"attention_probs_dropout_prob", "dropout"},
+    {"classifier_dropout", "dropout"},  {"drop_path_rate", "drop-path"},
+};
+enum { DROPS = sizeof drops / sizeof *drops };
 
 static sluice_status path_in(const char *folder, const char *name, char path[PATH_MAX])
 {
@@ -115,32 +121,33 @@ static sluice_status write_object(const char *folder, const char *name, const js
     return status;
 }
 
-double slc_saved_weights_dropout(const slc_training_options *o)
+double slc_saved_weights_drops(const slc_training_options *o, const char *option)
 {
     json_t *root = NULL;
     double most = 0;
     if (!o->weights || read_object(o->weights, "config.json", &root)) return 0;
-    for (int i = 0; i < DROPOUTS; i++) {
-        const double value = json_number_value(json_object_get(root, dropouts[i]));
-        if (value > most) most = value;
+    for (int i = 0; i < DROPS; i++) {
+        const double value = json_number_value(json_object_get(root, drops[i].key));
+        if (!strcmp(drops[i].option, option) && value > most) most = value;
     }
     json_decref(root);
     return most;
 }
 
-/* Keeps in the folder the dropout that the weights' own configuration asks for. The run had none, because nobody asked
- * for it, but the folder still says what the model was made with. */
-static sluice_status keep_dropout(const slc_training_options *o)
+/* Keeps in the folder what the weights' own configuration would drop. The run dropped nothing, because nobody asked for
+ * it, but the folder still says what the model was made with. */
+static sluice_status keep_drops(const slc_training_options *o)
 {
     json_t *from = NULL, *to = NULL;
     sluice_status status = read_object(o->weights, "config.json", &from);
     if (!status) status = read_object(o->save_weights, "config.json", &to);
     bool changed = false;
-    for (int i = 0; !status && from && to && i < DROPOUTS; i++) {
-        json_t *value = json_object_get(from, dropouts[i]);
-        if (!value || json_equal(value, json_object_get(to, dropouts[i]))) continue;
+    for (int i = 0; !status && from && to && i < DROPS; i++) {
+        json_t *value = json_object_get(from, drops[i].key);
+        if (slc_training_option_given(o, drops[i].option)) continue;
+        if (!value || json_equal(value, json_object_get(to, drops[i].key))) continue;
         changed = true;
-        json_object_set(to, dropouts[i], value);
+        json_object_set(to, drops[i].key, value);
     }
     if (!status && changed) status = write_object(o->save_weights, "config.json", to);
     json_decref(from);
@@ -184,7 +191,7 @@ static sluice_status write_beside(const slc_saved_weights *s)
     const char *tokenizer = slc_training_tokenizer(o);
     sluice_status status = tokenizer ? slc_tokenizer_files_save(tokenizer, o->save_weights) : SLUICE_OK;
     if (!status) status = write_words_of_data(s);
-    if (!status && o->weights && !slc_training_option_given(o, "dropout")) status = keep_dropout(o);
+    if (!status && o->weights) status = keep_drops(o);
     if (!status && o->weights) status = copy_generation(o);
     return status ? status : write_mark(o);
 }

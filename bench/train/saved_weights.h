@@ -24,10 +24,11 @@ sluice_status slc_saved_weights_check(const slc_training_options *options);
 sluice_status slc_saved_weights_check_room(const slc_training_options *options, uint64_t parameters);
 
 /* Collective, between steps. Writes weights, configuration, tokenizer, names of classes, the folder's mark, and what
- * the folder of --weights has and ours must keep: the dropout that it asks for if the run had no --dropout, and
- * generation_config.json. While the disk is full rank 0 says so and all wait until there is room, or until one more
- * signal to stop gives the weights up. Errors: those of sluice_model_save; PATH, IO, MEMORY. */
+ * the folder of --weights has and ours must keep: the dropout and the stochastic depth that it asks for if the run had
+ * no option for it, and generation_config.json. While the disk is full rank 0 says so and all wait until there is room,
+ * or until one more signal to stop gives the weights up. Errors: those of sluice_model_save; PATH, IO, MEMORY. */
 sluice_status slc_saved_weights_write(const slc_saved_weights *saved);
 
-/* Local. The dropout that config.json of --weights asks for; 0: none, or the weights are no folder. */
-double slc_saved_weights_dropout(const slc_training_options *options);
+/* Local. What config.json of --weights asks for that this option would say, "dropout" or "drop-path"; 0: nothing, or
+ * the weights are no folder. */
+double slc_saved_weights_drops(const slc_training_options *options, const char *option);

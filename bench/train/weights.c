@@ -82,7 +82,8 @@ static const slc_option option_rows[] = {
     {"tokenizer", "PATH", 1, SLC_OPTION_TEXT, FIELD(tokenizer), NULL, 0,
      "Put this tokenizer's files into the folder, or those of --like"},
     {"like", "DIR", 1, SLC_OPTION_TEXT, FIELD(like), NULL, 0,
-     "The weights that the run began with, whose tokenizer, dropout and generation_config.json the folder gets"},
+     "The weights that the run began with, whose tokenizer, dropout, drop_path_rate and generation_config.json the "
+     "folder gets"},
     {"overwrite", NULL, 1, SLC_OPTION_FLAG, FIELD(overwrite), NULL, 0, "Replace weights that the folder has"},
     {0},
 };

@@ -70,6 +70,9 @@ typedef struct {
     /* gpt2, bert: the tokens that begin and end a text, plus 1; 0: none. Nothing is computed with them: config.json
      * names them (bos_token_id, eos_token_id). */
     uint64_t begin_token, end_token;
+    /* Stochastic depth, in training: of block i of L, from 0, each of the two branches is left out for a sequence with
+     * probability drop_path i / (L - 1), by itself, and is else multiplied by the inverse of the rest. In [0, 1). */
+    double drop_path;
 } sluice_model_config;
 
 /* A configuration by name. nano and mini are for bytes (vocabulary 256; bert's 264, with room for special tokens from
@@ -103,7 +106,7 @@ typedef struct {
     /* Types of values and gradients of single layers, if they are not the runtime's: "head=fp32,h.0=bf16"; NULL.
      * GPT-2's and BERT's head has the embedding's, whose table it shares. */
     const char *precision;
-    uint64_t dropout_seed; /* dropout is a function of it, the step, the micro-batch and the place */
+    uint64_t dropout_seed; /* dropout and drop_path are functions of it, the step, the sequence and the place */
     /* In [0, 1). Training wants each target with 1 - label_smoothing and spreads the rest over all classes evenly, as
      * PyTorch's CrossEntropyLoss(label_smoothing=) does: the losses of sluice_model_backward and sluice_model_loss are
      * of that. sluice_model_evaluate gives the plain loss. 0: none. */

@@ -147,6 +147,8 @@ sluice_status sluice_model_config_check(const sluice_model_config *given)
     if (!(c->epsilon > 0) || !(c->dropout >= 0 && c->dropout < 1) || !(c->layer_scale >= 0))
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "%s: epsilon must be positive, dropout in [0, 1), layer_scale not negative", name);
+    if (!(c->drop_path >= 0 && c->drop_path < 1))
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: drop_path %g is not in [0, 1)", name, c->drop_path);
     return slc_model_sees(c) ? check_images(c, name) : check_text(c, name);
 }
 

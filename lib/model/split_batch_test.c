@@ -17,7 +17,7 @@ enum { SEQUENCES = 4, LENGTH = 10, MOST_WEIGHTS = 40000, VOCABULARY = 61, RANKS 
 
 #define SMALL                                                                                                          \
     .struct_size = sizeof(sluice_model_config), .layers = 2, .channels = 32, .heads = 2, .hidden = 64,                 \
-    .vocabulary = VOCABULARY, .context = 12, .epsilon = 1e-5, .dropout = 0.1
+    .vocabulary = VOCABULARY, .context = 12, .epsilon = 1e-5, .dropout = 0.1, .drop_path = 0.4
 
 typedef struct {
     const char *name;

@@ -47,7 +47,7 @@ PY
 
 settings() {
     alike bf16 --precision bf16 --clip 1
-    alike 'fsdp with dropout' --strategy fsdp --dropout 0.1 --micro-batches 3 --accumulate each
+    alike 'fsdp with dropout and stochastic depth' --strategy fsdp --dropout 0.1 --drop-path 0.3 --micro-batches 3 --accumulate each
     [ $whole = yes ] || return
     alike clipping --clip 0.5
     alike LAMB --optimizer lamb --nan skip
@@ -78,7 +78,7 @@ same_bits() { # OPTION...: several seeds give the same weights after 8 steps
 
 orders() { # other orders of threads, blocks and streams change no bit
     [ "$("$sluice" info | grep -c 'cuda (emulated)')" != 0 ] || return
-    same_bits --strategy fsdp --clip 1 --dropout 0.1
+    same_bits --strategy fsdp --clip 1 --dropout 0.1 --drop-path 0.3
     [ $whole = yes ] || return
     same_bits --model bert --micro-batches 2
     data=() # images come with scikit-learn

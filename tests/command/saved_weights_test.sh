@@ -57,6 +57,10 @@ PY
     train --weights "$work/base" --steps 1 --dropout 0.5 --lr 0.001 --save-weights "$work/tuned"
     check 'a dropout that is given is the one that is saved' 0.5 "$(key_of "$work/tuned" resid_pdrop)"
     check 'and nothing is said of it' 0 "$(grep -c '^dropout\|the default with' "$work/out")"
+    rm -rf "$work/run" "$work/made"
+    train --weights "$work/base" --steps 1 --save "$work/run"
+    timeout 60 "$sluice" weights "$work/run" -o "$work/made" --like "$work/base" >"$work/out" 2>"$work/err"
+    check 'weights of a checkpoint have the dropout of --like' '0 0.125' "$? $(key_of "$work/made" resid_pdrop)"
     refuses 'no run of ours' --weights "$work/base" --steps 1 --save-weights "$work/base"
     python3 - "$work/base/model.safetensors" <<'PY'
 import json, struct, sys
@@ -67,6 +71,32 @@ open(sys.argv[1], "wb").write(data)
 PY
     train --weights "$work/base" --steps 1
     check 'NaN in weights is a mistake of the file' 2 $code
+}
+
+# BEiT's files ask for stochastic depth: it is said, kept, or used.
+stochastic_depth() {
+    python3 - "$work/images" <<'PY'
+import os, sys
+for name in ("a", "b"):
+    os.makedirs(f"{sys.argv[1]}/{name}")
+    for i in range(12):
+        pixels = bytes((17 * i + 5 * p + (90 if name == "a" else 0)) % 256 for p in range(16 * 16))
+        open(f"{sys.argv[1]}/{name}/{i}.pgm", "wb").write(b"P5 16 16 255\n" + pixels)
+PY
+    run_beit() { # OPTION...
+        timeout 60 "$sluice" train --data "$work/images" --batch 2 --eval-batches 1 --schedule one_ahead --steps 2 "$@" \
+            >"$work/out" 2>"$work/err" </dev/null
+        code=$?
+    }
+    run_beit --model beit --size nano --drop-path 0.25 --save-weights "$work/beit"
+    check 'a BEiT trains with stochastic depth' '0 0.25' "$code $(key_of "$work/beit" drop_path_rate)"
+    rm "$work/beit/sluice.json"
+    run_beit --weights "$work/beit" --save-weights "$work/beit_tuned"
+    check 'what is not taken is said' 1 "$(grep -c '^drop-path  0, as every run .*; config.json .* has 0.25 and keeps it; --drop-path 0.25 takes it' "$work/out")"
+    check 'and kept' '0 0.25' "$code $(key_of "$work/beit_tuned" drop_path_rate)"
+    run_beit --weights "$work/beit" --drop-path 0.125 --save-weights "$work/beit_tuned"
+    check 'a share that is given is the one that is saved' '0 0.125' "$code $(key_of "$work/beit_tuned" drop_path_rate)"
+    check 'and nothing is said of it' 0 "$(grep -c '^drop-path' "$work/out")"
 }
 
 same_weights() { # WHAT OPTION...: weights of a checkpoint are those that the run saved
@@ -142,6 +172,7 @@ full_disk() {
 
 folders
 goes_along
+stochastic_depth
 checkpoints
 classes_of_checkpoints
 full_disk

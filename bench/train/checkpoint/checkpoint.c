@@ -360,12 +360,14 @@ sluice_status slc_training_resume_model(slc_training_options *o)
     return status;
 }
 
-/* Sets an option to what the saved run had. */
+/* Sets an option to what the saved run had. A share of 0 leaves it open, since nothing is as if it had not been given.
+ */
 static sluice_status take_option(slc_training_options *o, const json_t *saved, const char *name)
 {
     const json_t *value = json_object_get(saved, name);
     char text[32];
     const char *kept = json_string_value(value);
+    if (json_is_real(value) && json_real_value(value) == 0) return SLUICE_OK;
     if (json_is_integer(value)) {
         snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value));
         kept = text;
@@ -382,7 +384,7 @@ static sluice_status take_option(slc_training_options *o, const json_t *saved, c
 sluice_status slc_training_saved_run(const char *folder, slc_training_options *o, json_t **beside)
 {
     static const char *const names[] = {"precision",   "wire", "layer-precision", "optimizer",
-                                        "freeze-step", "tied", "dropout"};
+                                        "freeze-step", "tied", "dropout",         "drop-path"};
     json_t *document = NULL;
     o->resume = folder;
     sluice_status status = read_extra(o, &document);

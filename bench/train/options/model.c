@@ -40,6 +40,7 @@ sluice_status slc_training_model(const slc_training_options *o, sluice_model_con
     if (status) return slc_error_context(status, o->weights ? "--weights" : "--model, --size");
     if (*o->head) set_head(model, !strcmp(o->head, "classes") ? SLUICE_HEAD_CLASSES : SLUICE_HEAD_TOKENS);
     model->dropout = o->dropout;
+    model->drop_path = o->drop_path;
     *length = 0;
     if (model->context) {
         if (o->context > model->context)

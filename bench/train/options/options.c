@@ -209,6 +209,10 @@ static const slc_option fixed_rows[] = {
      "Clip the gradient's global norm; 0: do not", 0, 1e30, CONFIG(clip)},
     {"dropout", "X", TRAINING, REAL, FIELD(dropout), "0", SLC_SAVED | SLC_MEASURED,
      "Share of embeddings, attention probabilities and branches that a step leaves out; 0: none", 0, 0.99},
+    {"drop-path", "X", TRAINING, REAL, FIELD(drop_path), "0", SLC_SAVED | SLC_MEASURED,
+     "Share of sequences for which a branch of the last block is left out; blocks before it have less, evenly from 0 "
+     "at the first; 0: none",
+     0, 0.99},
     {"nan", "WHAT", TRAINING, TEXT, FIELD(nan), "stop", SLC_SAVED | SLC_REPORTED | SLC_MEASURED | ENUMERATOR,
      "A gradient that is not finite: stop, or skip the step", .choices = "stop,skip", CONFIG(nan)},
     {"nan-limit", "N", TRAINING, COUNT, FIELD(nan_limit), "10", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,

@@ -34,6 +34,7 @@ static const slc_training_track tracks[] = {
     {"batch.over", "micro-batches-over"},
     {"length.curriculum", "curriculum"},
     {"length.batch", "curriculum-batch"},
+    {"branches.drop_path", "drop-path"},
 };
 enum { TRACKS = sizeof tracks / sizeof *tracks };
 

@@ -44,7 +44,7 @@ typedef struct {
     uint64_t freeze_step, onebit_compat; /* 0: it follows from the steps; 0 or 1 */
     double freeze_change;                /* 0: the step decides */
     const char *onebit;                  /* KEY=VALUE,...; NULL: none */
-    double learning_rate, clip, dropout;
+    double learning_rate, clip, dropout, drop_path;
     uint64_t warmup, warmup_again, warmup_again_at; /* 0: none */
     const char *lr_schedule, *lr_over;              /* lr_schedule.h; steps, tokens */
     double lr_min;

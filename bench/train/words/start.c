@@ -105,14 +105,18 @@ static void print_training(FILE *out, const slc_training_options *o, const slc_t
             images ? "patches" : "tokens", words, lengths);
 }
 
-static void print_dropout(FILE *out, const slc_training_options *o)
+/* Says what config.json of the weights would drop and this run does not. */
+static void print_drops(FILE *out, const slc_training_options *o)
 {
-    const double asked = slc_saved_weights_dropout(o);
-    if (asked > 0 && !slc_training_option_given(o, "dropout"))
-        fprintf(out,
-                "dropout    0, as every run that does not ask for it; config.json of %s has %.3g and keeps it; "
-                "--dropout %.3g takes it\n",
-                o->weights, asked, asked);
+    static const char *const options[] = {"dropout", "drop-path"};
+    for (int i = 0; i < 2; i++) {
+        const double asked = slc_saved_weights_drops(o, options[i]);
+        if (asked > 0 && !slc_training_option_given(o, options[i]))
+            fprintf(out,
+                    "%-10s 0, as every run that does not ask for it; config.json of %s has %.3g and keeps it; "
+                    "--%s %.3g takes it\n",
+                    options[i], o->weights, asked, options[i], asked);
+    }
 }
 
 static void print_budget(FILE *out, const slc_training_options *o, const slc_training_result *r,
@@ -164,7 +168,7 @@ void slc_training_print_start(FILE *out, const slc_training_options *o, const sl
     print_data(out, o, data);
     print_ranks(out, o, rt);
     if (!strcmp(o->device, "cpu")) print_cores(out, cores);
-    print_dropout(out, o);
+    print_drops(out, o);
     print_training(out, o, r, !strcmp(slc_training_data_get_facts(data)->about.what, "images"));
     print_pipeline(out, o, rt);
     if (!sluice_runtime_plan(rt, &plan)) print_budget(out, o, r, &plan);

@@ -12,6 +12,17 @@ static const slc_dropout *unless_zero(const slc_dropout *dropout)
     return dropout && dropout->probability > 0 ? dropout : NULL;
 }
 
+/* Sets *path to NULL if it drops nothing. */
+static sluice_status check_path(const slc_drop_path **path, const char *kernel)
+{
+    if (!*path) return SLUICE_OK;
+    sluice_status status = slc_dropout_check(&(*path)->draw, kernel);
+    if (!status && !((*path)->draw.probability > 0)) *path = NULL;
+    if (status || !*path || (*path)->rows) return status;
+    return slc_error(SLUICE_ERR_ARGUMENT, "kernel %s: branches are dropped by sequence, and a sequence has no rows",
+                     kernel);
+}
+
 static void residual_forward_host(sluice_stream *stream, const slc_residual_forward_args *args)
 {
     slc_host_run(stream, args->rows * args->channels, GRAIN, 16, SLC_ISA_PICK(slc_residual_forward_range), args);
@@ -20,10 +31,11 @@ static void residual_forward_host(sluice_stream *stream, const slc_residual_forw
 sluice_status slc_residual_forward(sluice_stream *stream, const slc_residual_forward_args *args)
 {
     sluice_status status = slc_dropout_check(args->dropout, "residual_forward");
-    if (status) return status;
     slc_residual_forward_args a = *args;
     a.dropout = unless_zero(args->dropout);
-    if (!a.bias && !a.dropout && !a.scale && !a.residual)
+    if (!status) status = check_path(&a.path, "residual_forward");
+    if (status) return status;
+    if (!a.bias && !a.dropout && !a.scale && !a.residual && !a.path)
         return a.x == a.out ? SLUICE_OK
                             : slc_copy(stream, a.out, a.x, a.rows * a.channels * sluice_dtype_bytes(a.dtype));
     return SLC_DEVICE_RUN(stream, residual_forward, &a);
@@ -47,12 +59,18 @@ sluice_status slc_residual_backward(sluice_stream *stream, const slc_residual_ba
 {
     slc_residual_backward_args a = *args;
     if (!a.scale) {
-        const slc_residual_forward_args alone = {
-            .dtype = a.dtype, .rows = a.rows, .channels = a.channels, .x = a.dout, .dropout = a.dropout, .out = a.dx};
+        const slc_residual_forward_args alone = {.dtype = a.dtype,
+                                                 .rows = a.rows,
+                                                 .channels = a.channels,
+                                                 .x = a.dout,
+                                                 .dropout = a.dropout,
+                                                 .out = a.dx,
+                                                 .path = a.path};
         return slc_residual_forward(stream, &alone);
     }
     sluice_status status = slc_dropout_check(a.dropout, "residual_backward");
     a.dropout = unless_zero(a.dropout);
+    if (!status) status = check_path(&a.path, "residual_backward");
     return status ? status : SLC_DEVICE_RUN(stream, residual_backward, &a);
 }
 

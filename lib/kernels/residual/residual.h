@@ -6,18 +6,26 @@
 #include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
 
-/* out = residual + scale * dropout(x + bias), rows x channels. */
+/* Stochastic depth by sequence: Huang et al., arXiv 1603.09382, as timm's DropPath draws it. A branch is left out for a
+ * whole sequence, or multiplied by 1 / (1 - probability). Sequence i of the call is drawn as element i of a dropout. */
+typedef struct {
+    slc_dropout draw; /* its `first` is the number of the call's first sequence */
+    uint64_t rows;    /* of a sequence; above 0 if the probability is */
+} slc_drop_path;
+
+/* out = residual + path * scale * dropout(x + bias), rows x channels; path is the factor of the row's sequence. */
 typedef struct {
     sluice_dtype dtype;
     uint64_t rows, channels;
     const void *x;
     const void *bias, *scale; /* [channels]; scale is BEiT's lambda. NULL: none */
     const slc_dropout *dropout;
-    const void *residual; /* NULL: none */
-    void *out;            /* may be x or residual */
+    const void *residual;      /* NULL: none */
+    void *out;                 /* may be x or residual */
+    const slc_drop_path *path; /* NULL: every branch stays */
 } slc_residual_forward_args;
 
-/* Errors: ARGUMENT (dropout.h). */
+/* Errors: ARGUMENT (dropout.h, rows of a sequence). */
 sluice_status slc_residual_forward(sluice_stream *stream, const slc_residual_forward_args *args);
 
 /* Dropout alone: y = x times the element's factor, in forward and in backward. y may be x. Errors: ARGUMENT
@@ -25,8 +33,8 @@ sluice_status slc_residual_forward(sluice_stream *stream, const slc_residual_for
 sluice_status slc_dropout_apply(sluice_stream *stream, const slc_dropout *dropout, sluice_dtype dtype, uint64_t count,
                                 const void *x, void *y);
 
-/* Backward of slc_residual_forward: dx = dropout(scale * dout), and dscale is the sum over rows of dout * dropout(x +
- * bias). dbias is slc_bias_backward of dx, the residual's gradient is dout. */
+/* Backward of slc_residual_forward: dx = path * dropout(scale * dout), and dscale is the sum over rows of path * dout *
+ * dropout(x + bias). dbias is slc_bias_backward of dx, the residual's gradient is dout. */
 typedef struct {
     sluice_dtype dtype, gradient;
     uint64_t rows, channels;
@@ -36,10 +44,11 @@ typedef struct {
     void *dx;     /* may be dout */
     void *dscale; /* added to, or stored if `fresh` */
     bool fresh;
-    void *workspace; /* slc_residual_backward_workspace_bytes */
+    void *workspace;           /* slc_residual_backward_workspace_bytes */
+    const slc_drop_path *path; /* as in forward */
 } slc_residual_backward_args;
 
-/* Errors: ARGUMENT (dropout.h). */
+/* Errors: ARGUMENT (dropout.h, rows of a sequence). */
 sluice_status slc_residual_backward(sluice_stream *stream, const slc_residual_backward_args *args);
 uint64_t slc_residual_backward_workspace_bytes(const sluice_stream *stream, uint64_t rows, uint64_t channels);
 
@@ -63,8 +72,8 @@ void slc_residual_forward_ref(const slc_residual_forward_args *args);
 void slc_residual_backward_ref(const slc_residual_backward_args *args);
 void slc_bias_backward_ref(const slc_bias_backward_args *args);
 
-/* For these forms a dropout, if there is one, has a probability above 0; they leave sums of columns in the workspace.
- */
+/* For these forms a dropout and a path, if there is one, have a probability above 0; they leave sums of columns in the
+ * workspace. */
 SLC_ISA_DECLARE(slc_residual_forward_range);  /* over ranges of elements */
 SLC_ISA_DECLARE(slc_residual_backward_range); /* over ranges of columns */
 SLC_ISA_DECLARE(slc_bias_backward_range);     /* over ranges of columns */

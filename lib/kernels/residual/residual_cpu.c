@@ -23,6 +23,24 @@ LANES_INLINE lanes branch(sluice_dtype dtype, const void *x, uint64_t at, const 
     return factor ? lanes_mul(v, lanes_load(factor)) : v;
 }
 
+/* The factor of one sequence, which its rows share. */
+typedef struct {
+    uint64_t sequence; /* UINT64_MAX: none yet */
+    float factor;
+} path_factor;
+
+static __attribute__((noinline, unused)) void draw_path(const slc_drop_path *path, uint64_t sequence, path_factor *out)
+{
+    float room[1 + 2 * SLC_DROPOUT_GROUP];
+    *out = (path_factor){sequence, *dropout_factors(&path->draw, sequence, 1, room)};
+}
+
+LANES_INLINE lanes take_path(const slc_drop_path *path, uint64_t row, path_factor *last)
+{
+    if (path && row / path->rows != last->sequence) draw_path(path, row / path->rows, last);
+    return lanes_set(last->factor);
+}
+
 LANES_INLINE void forward(sluice_dtype dtype, const slc_residual_forward_args *context, uint64_t first, uint64_t last)
 {
     const slc_residual_forward_args args = *context;
@@ -31,13 +49,16 @@ LANES_INLINE void forward(sluice_dtype dtype, const slc_residual_forward_args *c
                whole_rows = args.channels % LANES == 0 || args.rows == 1,
                stream = !in_place && whole_rows && slc_host_streams(args.out, bytes);
     float room[ROOM + LANES];
+    path_factor drawn = {UINT64_MAX, 1};
     for (uint64_t at = first; at < last;) {
         const uint64_t column = at % args.channels, count = least(least(last - at, args.channels - column), RUN);
         const float *factors = args.dropout ? dropout_factors(args.dropout, at, count, room) : NULL;
+        const lanes path = take_path(args.path, at / args.channels, &drawn);
         for (uint64_t i = 0; i < count; i += LANES) {
             const uint64_t left = count - i;
             lanes v = branch(dtype, args.x, at + i, args.bias, column + i, factors ? factors + i : NULL, left);
             if (args.scale) v = lanes_mul(v, lanes_load_some_as(dtype, args.scale, column + i, left, 0.0f));
+            if (args.path) v = lanes_mul(v, path);
             if (args.residual) v = lanes_add(v, lanes_load_some_as(dtype, args.residual, at + i, left, 0.0f));
             lanes_stream_some_as(dtype, args.out, at + i, left, v, stream);
         }
@@ -52,8 +73,10 @@ LANES_INLINE void backward(sluice_dtype dtype, const slc_residual_backward_args 
 {
     const slc_residual_backward_args args = *context;
     float room[ROOM + LANES], *sums = args.workspace;
+    path_factor drawn = {UINT64_MAX, 1};
     for (uint64_t column = first; column < last; column++) sums[column] = 0;
-    for (uint64_t row = 0; row < args.rows; row++)
+    for (uint64_t row = 0; row < args.rows; row++) {
+        const lanes path = take_path(args.path, row, &drawn);
         for (uint64_t column = first; column < last; column += RUN) {
             const uint64_t at = row * args.channels + column, count = least(last - column, RUN);
             const float *factors = args.dropout ? dropout_factors(args.dropout, at, count, room) : NULL;
@@ -61,6 +84,7 @@ LANES_INLINE void backward(sluice_dtype dtype, const slc_residual_backward_args 
                 const uint64_t left = count - i;
                 const float *factor = factors ? factors + i : NULL;
                 lanes d = lanes_load_some_as(dtype, args.dout, at + i, left, 0.0f);
+                if (args.path) d = lanes_mul(d, path);
                 lanes kept = branch(dtype, args.x, at + i, args.bias, column + i, factor, left);
                 lanes sum = lanes_load_some(sums + column + i, left, 0.0f);
                 lanes dx = lanes_mul(d, lanes_load_some_as(dtype, args.scale, column + i, left, 0.0f));
@@ -69,6 +93,7 @@ LANES_INLINE void backward(sluice_dtype dtype, const slc_residual_backward_args 
                 lanes_store_some_as(dtype, args.dx, at + i, left, dx);
             }
         }
+    }
 }
 
 LANES_KERNEL(slc_residual_backward_range, slc_residual_backward_args, dtype, backward)

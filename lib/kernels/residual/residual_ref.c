@@ -8,6 +8,11 @@ static double factor(const slc_dropout *dropout, uint64_t element)
     return dropout && dropout->probability > 0 ? slc_dropout_factor_ref(dropout, element) : 1;
 }
 
+static double path_factor(const slc_drop_path *path, uint64_t row)
+{
+    return path ? factor(&path->draw, row / path->rows) : 1;
+}
+
 void slc_residual_forward_ref(const slc_residual_forward_args *args)
 {
     const double *x = args->x, *bias = args->bias, *scale = args->scale, *residual = args->residual;
@@ -15,7 +20,8 @@ void slc_residual_forward_ref(const slc_residual_forward_args *args)
     for (uint64_t i = 0; i < args->rows * args->channels; i++) {
         uint64_t c = i % args->channels;
         double kept = (x[i] + (bias ? bias[c] : 0)) * factor(args->dropout, i);
-        out[i] = (residual ? residual[i] : 0) + (scale ? scale[c] : 1) * kept;
+        out[i] =
+            (residual ? residual[i] : 0) + path_factor(args->path, i / args->channels) * (scale ? scale[c] : 1) * kept;
     }
 }
 
@@ -26,8 +32,9 @@ void slc_residual_backward_ref(const slc_residual_backward_args *args)
     for (uint64_t c = 0; scale && args->fresh && c < args->channels; c++) dscale[c] = 0;
     for (uint64_t i = 0; i < args->rows * args->channels; i++) {
         uint64_t c = i % args->channels;
-        if (scale) dscale[c] += dout[i] * (x[i] + (bias ? bias[c] : 0)) * factor(args->dropout, i);
-        dx[i] = (scale ? scale[c] : 1) * dout[i] * factor(args->dropout, i);
+        const double d = dout[i] * path_factor(args->path, i / args->channels) * factor(args->dropout, i);
+        if (scale) dscale[c] += d * (x[i] + (bias ? bias[c] : 0));
+        dx[i] = (scale ? scale[c] : 1) * d;
     }
 }
 

@@ -3,15 +3,16 @@
 #include "tests/support/kernels/arrays.h"
 #include "lib/kernels/residual/residual.h"
 
-/* ---- Bias, dropout, scale and residual, each present or not ---- */
+/* ---- Bias, dropout, scale, residual and path, each present or not ---- */
 
-enum { BIAS = 1, DROPOUT = 2, SCALE = 4, RESIDUAL = 8, TERMS = 16 };
+enum { BIAS = 1, DROPOUT = 2, SCALE = 4, RESIDUAL = 8, PATH = 16, TERMS = 32 };
 
 typedef struct {
     sluice_dtype dtype;
     uint64_t rows, channels, count;
     unsigned terms;
     slc_dropout rule;
+    slc_drop_path path;
     void *x, *bias, *scale, *residual, *dout;
     double *x64, *bias64, *scale64, *residual64, *dout64;
 } inputs;
@@ -20,6 +21,7 @@ static inputs inputs_create(sluice_dtype dtype, uint64_t rows, uint64_t channels
 {
     inputs in = {.dtype = dtype, .rows = rows, .channels = channels, .count = rows * channels, .terms = terms};
     in.rule = (slc_dropout){0.25f, 99, 1234567};
+    in.path = (slc_drop_path){{0.4f, 98, 7654321}, rows < 5 ? 1 : 5}; /* the last sequence may be cut off */
     in.x = test_uniform_typed(dtype, in.count, -1, 3, 1), in.residual = test_uniform_typed(dtype, in.count, -2, 1, 2);
     in.bias = test_uniform_typed(dtype, channels, -1, 1, 3),
     in.scale = test_uniform_typed(dtype, channels, 0.5f, 1.5f, 4);
@@ -51,7 +53,8 @@ static void check_forward(const inputs *in)
                                                           .scale = TERM(in, SCALE, in->scale64),
                                                           .dropout = rule,
                                                           .residual = TERM(in, RESIDUAL, in->residual64),
-                                                          .out = want});
+                                                          .out = want,
+                                                          .path = TERM(in, PATH, &in->path)});
     float *first = NULL;
     TEST_EACH_WAY_OF(way, in->count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
@@ -66,7 +69,8 @@ static void check_forward(const inputs *in)
                                           .scale = TERM(in, SCALE, in->scale),
                                           .dropout = rule,
                                           .residual = TERM(in, RESIDUAL, in->residual),
-                                          .out = out};
+                                          .out = out,
+                                          .path = TERM(in, PATH, &in->path)};
         assert_int_equal(slc_residual_forward(&stream, &args), SLUICE_OK);
         test_close_typed("out", in->dtype, in->count, out, want, 1e-6, 2e-3);
         test_same_bits_typed("out", in->dtype, in->count, out, &first);
@@ -99,7 +103,8 @@ static void check_backward(const inputs *in, sluice_dtype gradient, bool fresh)
                                                             .dropout = rule,
                                                             .dx = dx64,
                                                             .dscale = dscale64,
-                                                            .fresh = fresh});
+                                                            .fresh = fresh,
+                                                            .path = TERM(in, PATH, &in->path)});
     float *first_dx = NULL, *first[TEST_KINDS] = {0};
     TEST_EACH_WAY_OF(way, in->count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
@@ -120,7 +125,8 @@ static void check_backward(const inputs *in, sluice_dtype gradient, bool fresh)
                                                  .dx = dx,
                                                  .dscale = dscale,
                                                  .fresh = fresh,
-                                                 .workspace = workspace};
+                                                 .workspace = workspace,
+                                                 .path = TERM(in, PATH, &in->path)};
         assert_int_equal(slc_residual_backward(&stream, &args), SLUICE_OK);
         test_close_typed("dx", in->dtype, in->count, dx, dx64, 1e-6, 2e-3);
         test_close_typed("dscale", gradient, in->channels, dscale, dscale64, 1e-5, 3e-3);
@@ -143,6 +149,7 @@ static void joins_the_stream(void **state)
                 {
                     const uint64_t large = test_brief() ? 1800 : 20000;
                     if (rows[r] * channels[c] > large && (terms & 7) != 7 && terms != RESIDUAL) continue;
+                    if (terms & PATH && (terms & 7) != 7 && (terms & 7) != 0) continue;
                     inputs in = inputs_create(dtype, rows[r], channels[c], terms);
                     check_forward(&in);
                     for (int fresh = 0; fresh < 2 && !(terms & RESIDUAL); fresh++) check_backward(&in, dtype, fresh);
@@ -185,6 +192,68 @@ static void backward_sees_the_mask_of_forward(void **state)
     assert_in_range(kept, COUNT / 3, COUNT * 2 / 3);
     test_release(ones), test_release(scale), test_release(out), test_release(dx), test_release(dscale),
         test_release(workspace);
+    slc_stream_destroy(&stream);
+}
+
+/* A dropped sequence leaves the residual as it is, in all of its rows; the kept ones are so many as the probability
+ * says, within three standard deviations, over sequences of one step and over steps, whose seeds are others. */
+static void sequences_are_dropped_whole(void **state)
+{
+    (void)state;
+    enum { ROWS = 3, CHANNELS = 20 };
+    const uint64_t draws = 100000, each = 500, count = each * ROWS * CHANNELS;
+    const float probabilities[] = {0.05f, 0.3f, 0.8f};
+    sluice_stream stream = test_stream(2);
+    float *ones = test_floats(count), *residual = test_uniform_floats(count, -1, 1, 4), *out = test_floats(count);
+    for (uint64_t i = 0; i < count; i++) ones[i] = 1;
+    for (size_t p = 0; p < TEST_COUNT_OF(probabilities); p++) {
+        const double keep = 1 - (double)probabilities[p];
+        uint64_t kept = 0;
+        for (uint64_t step = 0; step < draws / each; step++) {
+            const slc_drop_path path = {{probabilities[p], 1000 + step * 7919, step % 2 * 12345}, ROWS};
+            const slc_residual_forward_args args = {
+                .rows = each * ROWS, .channels = CHANNELS, .x = ones, .residual = residual, .out = out, .path = &path};
+            assert_int_equal(slc_residual_forward(&stream, &args), SLUICE_OK);
+            for (uint64_t s = 0; s < each; s++) {
+                const float *one = out + s * ROWS * CHANNELS, *was = residual + s * ROWS * CHANNELS;
+                const bool there = *one != *was;
+                for (int i = 0; i < ROWS * CHANNELS; i++)
+                    assert_true(there ? fabs(one[i] - was[i] - 1 / keep) < 1e-4 : one[i] == was[i]);
+                kept += there;
+            }
+        }
+        assert_true(fabs((double)kept - (double)draws * keep) < 3 * sqrt((double)draws * keep * (1 - keep)));
+    }
+    test_release(ones), test_release(residual), test_release(out);
+    slc_stream_destroy(&stream);
+}
+
+static void wrong_paths_are_refused(void **state)
+{
+    (void)state;
+    sluice_stream stream = test_stream(1);
+    float x[4] = {1, 2, 3, 4}, out[4], dscale[2], workspace[2];
+    const slc_drop_path wrong[] = {{{1, 1, 0}, 1}, {{-0.1f, 1, 0}, 1}, {{NAN, 1, 0}, 1}, {{0.5f, 1, 0}, 0}};
+    for (size_t i = 0; i < TEST_COUNT_OF(wrong); i++) {
+        assert_int_equal(
+            slc_residual_forward(
+                &stream, &(slc_residual_forward_args){.rows = 2, .channels = 2, .x = x, .out = out, .path = &wrong[i]}),
+            SLUICE_ERR_ARGUMENT);
+        assert_int_equal(slc_residual_backward(&stream, &(slc_residual_backward_args){.rows = 2,
+                                                                                      .channels = 2,
+                                                                                      .dout = x,
+                                                                                      .x = x,
+                                                                                      .scale = x,
+                                                                                      .dx = out,
+                                                                                      .dscale = dscale,
+                                                                                      .workspace = workspace,
+                                                                                      .path = &wrong[i]}),
+                         SLUICE_ERR_ARGUMENT);
+    }
+    const slc_drop_path none = {{0, 1, 0}, 0};
+    const slc_residual_forward_args args = {.rows = 2, .channels = 2, .x = x, .out = out, .path = &none};
+    assert_int_equal(slc_residual_forward(&stream, &args), SLUICE_OK);
+    assert_memory_equal(x, out, sizeof x);
     slc_stream_destroy(&stream);
 }
 
@@ -289,6 +358,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(joins_the_stream),
         cmocka_unit_test(backward_sees_the_mask_of_forward),
+        cmocka_unit_test(sequences_are_dropped_whole),
+        cmocka_unit_test(wrong_paths_are_refused),
         cmocka_unit_test(large_as_small),
         cmocka_unit_test(sums_columns),
         cmocka_unit_test(overlapping_rows_are_refused),

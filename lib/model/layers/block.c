@@ -4,7 +4,7 @@
  *   y = norm1(mid), mid = x + projection(attention(x)); out = norm2(sum), sum = y + mlp(gelu(fc y))
  * Values that backward needs and forward did not keep are computed again where they are needed. If the plan recomputes
  * the block, all values that it keeps are computed again too; its input is the output of the previous layer. Without
- * dropout and layer scale, the product at the end of a branch adds the residual itself.
+ * dropout, stochastic depth and layer scale, the product at the end of a branch adds the residual itself.
  * lib/model/golden_models_test.c covers this file. */
 #include "lib/model/layers/layers.h"
 
@@ -21,7 +21,7 @@ enum {
     HIDDEN,
     SUM,       /* BERT only */
     SUM_STATS, /* BERT only */
-    BRANCH1,   /* kept if there is layer scale, not kept for dropout alone */
+    BRANCH1,   /* kept if there is layer scale, not kept for what is dropped */
     BRANCH2,
     /* tensors inside a slot */
     NORMED_INPUT, /* if the norms come before the branches */
@@ -38,8 +38,9 @@ enum {
 };
 _Static_assert((int)TENSORS <= (int)SLC_TENSORS_MAX, "a block's tensors fit its table");
 
-/* Places of a block's dropouts. */
-enum { DROPOUT_ATTENTION = 1, DROPOUT_BRANCH1, DROPOUT_BRANCH2 };
+/* Places of a block's draws. */
+enum { DROPOUT_ATTENTION = 1, DROPOUT_BRANCH1, DROPOUT_BRANCH2, PATH_BRANCH1, PATH_BRANCH2 };
+static const slc_branch_draws draws1 = {DROPOUT_BRANCH1, PATH_BRANCH1}, draws2 = {DROPOUT_BRANCH2, PATH_BRANCH2};
 
 static bool norms_after(const slc_layer_run *run)
 {
@@ -49,7 +50,7 @@ static bool norms_after(const slc_layer_run *run)
 /* Does anything come between a branch's product and the residual? */
 static bool has_branches(const sluice_model_config *c)
 {
-    return c->dropout > 0 || c->layer_scale > 0;
+    return c->dropout > 0 || c->layer_scale > 0 || c->drop_path > 0;
 }
 
 void slc_block_tensors(sluice_model *m, slc_model_layer *layer)
@@ -154,7 +155,7 @@ static sluice_status branch(slc_layer_run *run, slc_param_place weight, uint32_t
     slc_param_place scale = first ? SLC_SCALE1 : SLC_SCALE2;
     if (!run->layer->params[scale]) scale = SLC_NO_PARAM;
     sluice_status status = slc_apply_dense(run, &d, SLC_ALL(x), SLC_ALL(kept), SLC_ALL(SLC_NO_TENSOR));
-    if (!status) status = slc_apply_branch(run, first ? DROPOUT_BRANCH1 : DROPOUT_BRANCH2, scale, kept, residual, out);
+    if (!status) status = slc_apply_branch(run, first ? draws1 : draws2, scale, kept, residual, out);
     return status;
 }
 
@@ -169,8 +170,8 @@ static sluice_status branch_gradient(slc_layer_run *run, slc_param_place weight,
     slc_param_place scale = first ? SLC_SCALE1 : SLC_SCALE2;
     bool scales = run->layer->params[scale] != NULL;
     uint32_t kept = !scales ? SLC_NO_TENSOR : first ? BRANCH1 : BRANCH2;
-    return slc_apply_branch_backward(run, first ? DROPOUT_BRANCH1 : DROPOUT_BRANCH2, scales ? scale : SLC_NO_PARAM,
-                                     SLC_GRADIENT, kept, DBRANCH);
+    return slc_apply_branch_backward(run, first ? draws1 : draws2, scales ? scale : SLC_NO_PARAM, SLC_GRADIENT, kept,
+                                     DBRANCH);
 }
 
 /* ---- Attention ---- */

@@ -60,19 +60,39 @@ bool slc_layer_run_drops(const slc_layer_run *run)
     return run->m->config.dropout > 0 && (run->training || run->scan);
 }
 
-/* Sequences are numbered over the whole job, so that a mask does not depend on how the batch is split. */
-slc_dropout slc_layer_run_dropout(const slc_layer_run *run, uint32_t place, uint64_t per_sequence)
+/* Draws of a place of the layer. Sequences are numbered over the whole job, so that a mask does not depend on how the
+ * batch is split. */
+static slc_dropout draw_at(const slc_layer_run *run, double probability, uint32_t place, uint64_t per_sequence)
 {
     const sluice_model *m = run->m;
-    if (!slc_layer_run_drops(run)) return (slc_dropout){0};
     uint64_t ranks = sluice_runtime_replicas(m->rt), rank = sluice_runtime_replica(m->rt);
     uint64_t sequence = (m->micro_batch * ranks + rank) * m->sequences;
     uint64_t stream = m->step * SLC_OPERATIONS_MAX * (m->layer_count + 1ull) + run->number * SLC_OPERATIONS_MAX + place;
     uint32_t words[4];
     slc_random_block(m->dropout_seed, stream, 0, words);
-    return (slc_dropout){.probability = (float)m->config.dropout,
+    return (slc_dropout){.probability = (float)probability,
                          .seed = (uint64_t)words[1] << 32 | words[0],
                          .first = sequence * per_sequence};
+}
+
+slc_dropout slc_layer_run_dropout(const slc_layer_run *run, uint32_t place, uint64_t per_sequence)
+{
+    if (!slc_layer_run_drops(run)) return (slc_dropout){0};
+    return draw_at(run, run->m->config.dropout, place, per_sequence);
+}
+
+/* As timm's and transformers' linspace(0, rate, layers). Blocks are the layers from 1 on. */
+static double path_probability(const slc_layer_run *run)
+{
+    const sluice_model_config *c = &run->m->config;
+    return run->number > 1 ? c->drop_path * (run->number - 1) / (c->layers - 1) : 0;
+}
+
+slc_drop_path slc_layer_run_path(const slc_layer_run *run, uint32_t place)
+{
+    const double probability = path_probability(run);
+    if (!(probability > 0) || !(run->training || run->scan)) return (slc_drop_path){.rows = run->m->tokens};
+    return (slc_drop_path){draw_at(run, probability, place, 1), run->m->tokens};
 }
 
 void slc_layer_common_tensors(sluice_model *m, slc_model_layer *layer)

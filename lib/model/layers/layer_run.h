@@ -2,6 +2,7 @@
  * their addresses when the operations run. */
 #pragma once
 
+#include "lib/kernels/residual/residual.h"
 #include "lib/model/state.h"
 
 /* Fills the entries of the table that all layers have. */
@@ -33,3 +34,5 @@ sluice_dtype slc_layer_run_gradient_dtype(const slc_layer_run *run, slc_param_pl
  * sequence. */
 slc_dropout slc_layer_run_dropout(const slc_layer_run *run, uint32_t place, uint64_t per_sequence);
 bool slc_layer_run_drops(const slc_layer_run *run);
+/* Returns this micro-batch's stochastic depth of a branch, with its draws at a place of the block. */
+slc_drop_path slc_layer_run_path(const slc_layer_run *run, uint32_t place);

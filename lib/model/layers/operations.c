@@ -204,12 +204,13 @@ sluice_status slc_apply_gelu_backward(slc_layer_run *run, uint64_t count, uint32
                      : slc_gelu_backward(run->m->stream, gelu_kind(run), run->layer->dtype, count, input, from, to);
 }
 
-sluice_status slc_apply_branch(slc_layer_run *run, uint32_t place, slc_param_place scale, uint32_t x, uint32_t residual,
-                               uint32_t out)
+sluice_status slc_apply_branch(slc_layer_run *run, slc_branch_draws place, slc_param_place scale, uint32_t x,
+                               uint32_t residual, uint32_t out)
 {
     slc_layer_run_next(run);
     const sluice_model *m = run->m;
-    const slc_dropout dropout = slc_layer_run_dropout(run, place, (uint64_t)m->tokens * m->config.channels);
+    const slc_dropout dropout = slc_layer_run_dropout(run, place.dropout, (uint64_t)m->tokens * m->config.channels);
+    const slc_drop_path path = slc_layer_run_path(run, place.path);
     const slc_residual_forward_args args = {.dtype = run->layer->dtype,
                                             .rows = m->rows,
                                             .channels = m->config.channels,
@@ -217,18 +218,20 @@ sluice_status slc_apply_branch(slc_layer_run *run, uint32_t place, slc_param_pla
                                             .scale = slc_layer_run_value(run, scale),
                                             .dropout = &dropout,
                                             .residual = slc_layer_run_tensor(run, residual),
-                                            .out = slc_layer_run_tensor(run, out)};
+                                            .out = slc_layer_run_tensor(run, out),
+                                            .path = &path};
     if (run->scan) return SLUICE_OK;
     return scale && !args.scale ? SLUICE_ERR_ORDER : slc_residual_forward(m->stream, &args);
 }
 
-sluice_status slc_apply_branch_backward(slc_layer_run *run, uint32_t place, slc_param_place scale, uint32_t dout,
-                                        uint32_t x, uint32_t dx)
+sluice_status slc_apply_branch_backward(slc_layer_run *run, slc_branch_draws place, slc_param_place scale,
+                                        uint32_t dout, uint32_t x, uint32_t dx)
 {
     slc_layer_run_next(run);
     const sluice_model *m = run->m;
     uint64_t channels = m->config.channels;
-    const slc_dropout dropout = slc_layer_run_dropout(run, place, (uint64_t)m->tokens * channels);
+    const slc_dropout dropout = slc_layer_run_dropout(run, place.dropout, (uint64_t)m->tokens * channels);
+    const slc_drop_path path = slc_layer_run_path(run, place.path);
     bool fresh = false;
     void *dscale = slc_layer_run_gradient(run, scale, &fresh);
     void *scratch = slc_layer_run_scratch(run, slc_residual_backward_workspace_bytes(m->stream, m->rows, channels));
@@ -243,7 +246,8 @@ sluice_status slc_apply_branch_backward(slc_layer_run *run, uint32_t place, slc_
                                              .dx = slc_layer_run_tensor(run, dx),
                                              .dscale = dscale,
                                              .fresh = fresh,
-                                             .workspace = scratch};
+                                             .workspace = scratch,
+                                             .path = &path};
     if (run->scan) return SLUICE_OK;
     return scale && (!args.scale || !dscale) ? SLUICE_ERR_ORDER : slc_residual_backward(m->stream, &args);
 }

@@ -45,12 +45,17 @@ sluice_status slc_apply_norm_backward(slc_layer_run *run, slc_param_place weight
 sluice_status slc_apply_gelu(slc_layer_run *run, uint64_t count, uint32_t x, uint32_t y);
 sluice_status slc_apply_gelu_backward(slc_layer_run *run, uint64_t count, uint32_t x, uint32_t dy, uint32_t dx);
 
-/* out = residual + scale * dropout(x); `place` numbers the layer's dropouts. scale may be SLC_NO_PARAM, and residual
+/* Numbers of a branch's two kinds of draws among all of its layer. */
+typedef struct {
+    uint32_t dropout, path;
+} slc_branch_draws;
+
+/* out = residual + path * scale * dropout(x), where path is stochastic depth. scale may be SLC_NO_PARAM, and residual
  * may be SLC_NO_TENSOR. */
-sluice_status slc_apply_branch(slc_layer_run *run, uint32_t place, slc_param_place scale, uint32_t x, uint32_t residual,
-                               uint32_t out);
-sluice_status slc_apply_branch_backward(slc_layer_run *run, uint32_t place, slc_param_place scale, uint32_t dout,
-                                        uint32_t x, uint32_t dx);
+sluice_status slc_apply_branch(slc_layer_run *run, slc_branch_draws place, slc_param_place scale, uint32_t x,
+                               uint32_t residual, uint32_t out);
+sluice_status slc_apply_branch_backward(slc_layer_run *run, slc_branch_draws place, slc_param_place scale,
+                                        uint32_t dout, uint32_t x, uint32_t dx);
 /* Works in place, on a tensor with `per_sequence` elements for each sequence. Does nothing if there is no dropout. */
 sluice_status slc_apply_dropout(slc_layer_run *run, uint32_t place, uint32_t x, uint64_t per_sequence);
 

@@ -62,6 +62,7 @@ void slc_model_config_to_file(const sluice_model_config *m, slc_config *out)
     out->shared_relative_bias = m->shared_positions;
     out->mean_pooling = !m->first_row_pooling;
     out->layer_scale = m->layer_scale;
+    out->drop_path_rate = m->drop_path;
     out->begin_token = m->begin_token;
     out->end_token = m->end_token;
 }
