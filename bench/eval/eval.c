@@ -203,6 +203,10 @@ static const slc_option option_rows[] = {
     {"image-draft", NULL, 2, SLC_OPTION_FLAG, FIELD(data.image_draft), NULL, 0,
      "Decode JPEG files at 1/2, 1/4 or 1/8 of their size where that is enough for the model: faster; pixels differ a "
      "little"},
+    {"visual-tokens", "FILE", 2, SLC_OPTION_SET, FIELD(data.visual_tokens), NULL, 0,
+     "What BEiT guesses: safetensors with \"codebook\", or with \"tokens\" of the images (default: the codebook beside "
+     "the weights)",
+     .set = set_data},
     {"context", "N", 2, SLC_OPTION_COUNT, FIELD(data.context), NULL, 0,
      "Tokens of a window (default: the model's context)", 1, MOST},
     {"stride", "N", 2, SLC_OPTION_COUNT, FIELD(stride), NULL, 0,
@@ -211,8 +215,8 @@ static const slc_option option_rows[] = {
      "(default: --context)",
      1, MOST},
     {"batch", "N", 2, SLC_OPTION_COUNT, FIELD(data.batch), "4", 0, "Windows or images at a time", 1, 65536},
-    {"seed", "N", 2, SLC_OPTION_COUNT, FIELD(data.seed), "1", 0, "Seed of the draw of tokens that bert guesses", 0,
-     MOST},
+    {"seed", "N", 2, SLC_OPTION_COUNT, FIELD(data.seed), "1", 0, "Seed of the draw of tokens that bert and beit guess",
+     0, MOST},
     {"logits", "FILE", 3, SLC_OPTION_TEXT, FIELD(logits), NULL, 0, "Write \"logits\" as safetensors", .letter = 'l'},
     {"gradients", "FILE", 3, SLC_OPTION_TEXT, FIELD(gradients), NULL, 0,
      "Write the loss's gradient of every parameter, under its name", .letter = 'g'},

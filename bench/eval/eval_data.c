@@ -37,7 +37,8 @@ static bool answers_classes(const evaluation *e)
 
 static bool guesses_masked(const evaluation *e)
 {
-    return slc_family_of(e->model.config.family)->masks && !answers_classes(e);
+    const slc_family *family = slc_family_of(e->model.config.family);
+    return (family->masks || family->sees) && !answers_classes(e);
 }
 
 static const char *sequences_word(const evaluation *e)
@@ -60,6 +61,9 @@ static sluice_status choose_length(evaluation *e)
                          sluice_model_family_name((uint32_t)c->family));
     if (c->context && o->data.image_draft)
         return slc_error(SLUICE_ERR_ARGUMENT, "--image-draft: %s sees no images; leave it out",
+                         sluice_model_family_name((uint32_t)c->family));
+    if (c->context && o->data.visual_tokens)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--visual-tokens: %s sees no images; leave it out",
                          sluice_model_family_name((uint32_t)c->family));
     if (context > c->context)
         return slc_error(SLUICE_ERR_ARGUMENT, "--context %" PRIu64 ": %s has a context of %u", context, o->weights,
@@ -191,7 +195,7 @@ static json_t *report_json(const evaluation *e, const sluice_memory_report *memo
     const double loss = mean_loss(e);
     json_t *content =
         json_pack("{s:f, s:I, s:I, s:f, s:o, s:I, s:I, s:{s:s, s:I, s:I, s:I, s:s, s:I, s:s}}", "loss", loss,
-                  sequences_word(e), (json_int_t)e->sequences, e->length && !answers_classes(e) ? "tokens" : "answers",
+                  sequences_word(e), (json_int_t)e->sequences, !answers_classes(e) ? "tokens" : "answers",
                   (json_int_t)e->targets, e->length ? "tokens_per_s" : "images_per_s", per_s(e), "budget_bytes",
                   memory->budget_bytes ? json_integer((json_int_t)memory->budget_bytes) : json_null(), "planned_bytes",
                   (json_int_t)memory->planned_bytes, "peak_bytes", (json_int_t)memory->peak_bytes, "settings",

@@ -77,9 +77,9 @@ typedef struct {
 
 /* A configuration by name. nano and mini are for bytes (vocabulary 256; bert's 264, with room for special tokens from
  * 256 on) and for small grey images. gpt2: nano, mini, small, medium, large, xl; bert: nano, mini, base, large; vit:
- * nano, mini, tiny, small, base, large; beit: nano, mini, base, large. head: SLUICE_HEAD_TOKENS for gpt2 and bert,
- * SLUICE_HEAD_CLASSES (1000) for vit and beit; change it afterwards. *out is begun with SLUICE_INIT. Errors: ARGUMENT
- * lists the names. */
+ * nano, mini, tiny, small, base, large, huge; beit: nano, mini, base, large. head: SLUICE_HEAD_TOKENS for gpt2 and
+ * bert, SLUICE_HEAD_CLASSES (1000) for vit and beit; change it afterwards. *out is begun with SLUICE_INIT. Errors:
+ * ARGUMENT lists the names. */
 SLUICE_API sluice_status sluice_model_config_named(const char *family, const char *size, sluice_model_config *out);
 /* The names above, one by one from 0; NULL after the last, and for a family that there is not. Constants. */
 SLUICE_API const char *sluice_model_family_name(uint32_t family);
@@ -166,7 +166,8 @@ SLUICE_API sluice_status sluice_model_config_read(const char *path, sluice_model
  * and what they have read is compared before anything is changed, since one path may lead to another file on each host
  * (MISMATCH: the rank and the file). Every parameter must be there under Hugging Face's name, with the model's shape
  * and finite values, and nothing else may be there but equal copies of a token table that the head shares, buffers, and
- * the parts of pre-training that Hugging Face drops too. Of a table and its copy one is enough.
+ * the parts of pre-training that Hugging Face drops too. Of a table and its copy one is enough. Where the blocks of a
+ * BEiT have tables of positions of their own and those of the file share one, each begins as a copy of that.
  *
  * new_head: if the file's configuration has another head or another number of classes than the model, or is of a
  * trunk without head, parameters of the head keep the values that they have if the file lacks them, or has them for

@@ -148,7 +148,11 @@ PUBLIC_ONLY = {
 # strategies, and the tables of optimizers and of families. Folder: headers that it may include besides, and why.
 CLIENTS = {
     "bench/launch": {},
-    "bench/train": {"lib/model/shape.h": "an estimate needs no weights"},
+    "bench/train": {
+        "lib/model/shape.h": "an estimate needs no weights",
+        "lib/weights/tensors.h": "visual tokens and codebooks are read from safetensors",
+        "lib/weights/safetensors/safetensors.h": "visual tokens and codebooks are safetensors",
+    },
     "bench/eval": {
         "lib/model/gradient_keeper.h": "eval keeps gradients where an optimizer would use them up",
         "lib/model/inputs.h": "eval reads a model's inputs from safetensors",

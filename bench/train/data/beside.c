@@ -1,7 +1,8 @@
-/* An object has "classes", a list of names, and "preprocessor", an object. tests/command/saved_weights_test.sh covers
- * this file. */
+/* An object has "classes", a list of names, "preprocessor", an object, and "codebook" (beside_codebook.c).
+ * tests/command/saved_weights_test.sh covers this file. */
 #include "bench/train/data/beside.h"
 
+#include "bench/train/data/beside_codebook.h"
 #include "bench/train/data/class_names.h"
 #include "lib/base/file/json_file.h"
 #include "lib/base/status.h"
@@ -31,6 +32,14 @@ sluice_status slc_beside_add_preprocessor(json_t *beside, json_t *preprocessor)
     return json_object_set_new(beside, "preprocessor", preprocessor) ? no_memory() : SLUICE_OK;
 }
 
+static sluice_status write_codebook(const json_t *book, const char *folder)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/" SLC_VISUAL_TOKENS_FILE, folder) >= PATH_MAX)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: the path is too long", folder);
+    return slc_beside_codebook_write(book, path);
+}
+
 static sluice_status write_classes(const json_t *list, const char *folder)
 {
     const size_t count = json_array_size(list);
@@ -58,5 +67,7 @@ sluice_status slc_beside_write(const json_t *beside, const char *folder)
 {
     const json_t *preprocessor = json_object_get(beside, "preprocessor"), *classes = json_object_get(beside, "classes");
     sluice_status status = preprocessor ? write_preprocessor(preprocessor, folder) : SLUICE_OK;
-    return !status && json_array_size(classes) ? write_classes(classes, folder) : status;
+    if (!status && json_array_size(classes)) status = write_classes(classes, folder);
+    const json_t *codebook = json_object_get(beside, "codebook");
+    return !status && codebook ? write_codebook(codebook, folder) : status;
 }

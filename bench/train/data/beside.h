@@ -1,6 +1,6 @@
 /* Data say something about a model's inputs and answers, which belongs beside its weights: the names of classes in
- * config.json (id2label, label2id), and preprocessor_config.json, which says how an image becomes pixels. One thread.
- */
+ * config.json (id2label, label2id), preprocessor_config.json, which says how an image becomes pixels, and the codebook
+ * of a BEiT's visual tokens. One thread. */
 #pragma once
 
 #include <jansson.h>
@@ -12,6 +12,9 @@ sluice_status slc_beside_add_classes(json_t *beside, const char *const *names, u
 /* Adds the content of preprocessor_config.json, which it takes over; NULL stands for no memory. Error: MEMORY. */
 sluice_status slc_beside_add_preprocessor(json_t *beside, json_t *preprocessor);
 
+/* The name of the file that a codebook becomes beside weights. */
+#define SLC_VISUAL_TOKENS_FILE "visual_tokens.safetensors"
+
 /* Writes what an object has of these into a folder that holds saved weights. Errors: PATH, IO, FORMAT (a damaged
- * config.json), MEMORY. */
+ * config.json or codebook), MEMORY. */
 sluice_status slc_beside_write(const json_t *beside, const char *folder);

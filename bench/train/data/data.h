@@ -7,7 +7,8 @@
  *   bert, classes    which of the files a window is from, or the label of a record
  *   vit, beit        images and their classes
  *   beit, tokens     images with 40 % of their patches masked in blocks, whose visual tokens are to be guessed (Bao et
- *                    al., arXiv 2106.08254, algorithm 1); the tokens are those of a codebook of patches (k-means)
+ *                    al., arXiv 2106.08254, algorithm 1); the tokens are those of a codebook of patches (k-means),
+ *                    or of a file
  *
  * Records (JSON lines, CSV, TSV) are examples, one a sequence, or joined to one text, as --sequences says.
  *
@@ -64,8 +65,8 @@ sluice_status slc_training_data_beside(const slc_training_data *data, json_t **o
  * `length` holds of the text; 0: as long as a window. A target is the token after its input, and each token is the
  * target of the first window that has it together with its predecessor
  * (https://huggingface.co/docs/transformers/perplexity); bert's windows do not overlap, and bert's classes are the
- * files. Errors: as slc_training_data_open, UNSUPPORTED (visual tokens, whose codebook is not kept with the weights).
- */
+ * files; beit's masks are drawn as those of a held-out part. Errors: as slc_training_data_open, ARGUMENT (visual tokens
+ * of which neither the weights nor --visual-tokens say anything). */
 sluice_status slc_training_data_open_whole(const slc_training_options *options, sluice_model_config *model,
                                            uint32_t length, uint32_t stride, const slc_training_data_watch *watch,
                                            slc_training_data **out);

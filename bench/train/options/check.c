@@ -44,6 +44,9 @@ static sluice_status check_samples(const slc_training_options *o, const sluice_m
 
 static sluice_status check_images(const slc_training_options *o, const sluice_model_config *model)
 {
+    if (o->visual_tokens && (!slc_family_of(model->family)->sees || model->head != SLUICE_HEAD_TOKENS))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "--visual-tokens: only a beit with --head tokens guesses visual tokens; leave it out");
     if (!o->image_draft || slc_family_of(model->family)->sees) return SLUICE_OK;
     return slc_error(SLUICE_ERR_ARGUMENT, "--image-draft: %s sees no images; leave it out",
                      sluice_model_family_name((uint32_t)model->family));

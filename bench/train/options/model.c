@@ -27,6 +27,29 @@ static void set_head(sluice_model_config *model, sluice_model_head head)
     }
 }
 
+/* Gives a BEiT tables of relative positions for each block, or one for all of them. Its published weights share one
+ * where they guess masked patches. */
+static sluice_status set_positions(const slc_training_options *o, sluice_model_config *model)
+{
+    const bool asked = *o->positions, shared = asked && !strcmp(o->positions, "shared");
+    const bool named = !o->weights && !o->shape.struct_size;
+    const char *from = o->weights ? o->weights : o->size;
+    if (!model->relative_positions && !model->shared_positions) {
+        if (!asked) return SLUICE_OK;
+        return slc_error(SLUICE_ERR_ARGUMENT, "--positions %s: %s has no relative positions; leave it out",
+                         o->positions, from);
+    }
+    if (shared && !named && !model->shared_positions)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "--positions shared: each block of %s has a table of its own, and one cannot be made of them; "
+                         "leave it out",
+                         from);
+    if (!asked && !(named && model->head == SLUICE_HEAD_TOKENS)) return SLUICE_OK;
+    model->shared_positions = asked ? shared : true;
+    model->relative_positions = !model->shared_positions;
+    return SLUICE_OK;
+}
+
 sluice_status slc_training_model(const slc_training_options *o, sluice_model_config *model, uint32_t *length)
 {
     sluice_status status = SLUICE_OK;
@@ -39,6 +62,8 @@ sluice_status slc_training_model(const slc_training_options *o, sluice_model_con
     status = slc_hint_weights(status, o->weights);
     if (status) return slc_error_context(status, o->weights ? "--weights" : "--model, --size");
     if (*o->head) set_head(model, !strcmp(o->head, "classes") ? SLUICE_HEAD_CLASSES : SLUICE_HEAD_TOKENS);
+    status = set_positions(o, model);
+    if (status) return status;
     model->dropout = o->dropout;
     model->drop_path = o->drop_path;
     *length = 0;

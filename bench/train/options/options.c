@@ -70,6 +70,10 @@ static const slc_option fixed_rows[] = {
      choices.size_doc},
     {"head", "WHAT", MODEL, TEXT, FIELD(head), "", SLC_SAVED | SLC_EQUAL | SLC_MEASURED, choices.head_doc,
      .choices = "tokens,classes"},
+    {"positions", "WHOSE", MODEL, TEXT, FIELD(positions), "", SLC_MEASURED,
+     "BEiT's tables of relative positions: own: each block has one, which begins as a copy where --weights share one; "
+     "shared: all blocks have one; not given: as the weights have them, shared with --head tokens, else own",
+     .choices = "own,shared"},
     {"weights", "PATH", MODEL, TEXT, FIELD(weights), NULL, SLC_OWN | SLC_MEASURED,
      "Begin with these weights, and with the model that they are of: a folder with Hugging Face's config.json and "
      "model.safetensors, or an llm.c checkpoint; none: first values"},
@@ -112,6 +116,9 @@ static const slc_option fixed_rows[] = {
     {"image-draft", NULL, MODEL, FLAG, FIELD(image_draft), NULL, SLC_SAVED | SLC_MEASURED,
      "Decode JPEG files at 1/2, 1/4 or 1/8 of their size where that is enough for the model: faster; pixels differ a "
      "little"},
+    {"visual-tokens", "FILE", MODEL, TEXT, FIELD(visual_tokens), NULL, SLC_OWN | SLC_MEASURED,
+     "What BEiT with --head tokens guesses: safetensors with \"codebook\", or with \"tokens\" of the images of --data; "
+     "none: the codebook of --weights, or one made of the images"},
     {"tokenizer", "PATH", MODEL, TEXT, FIELD(tokenizer), NULL, SLC_OWN | SLC_MEASURED,
      "Read text with this tokenizer.json, or that of this folder; none: that of --weights, or each byte a token. A "
      "model "

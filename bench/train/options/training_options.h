@@ -19,6 +19,7 @@ enum { SLC_TRAINING_TRIALS = 8 }; /* --replan-trials at most, and the planner's 
 
 typedef struct {
     const char *model, *size, *head;         /* head "": the model's */
+    const char *positions;                   /* own, shared; "": as the model has them */
     const char *weights;                     /* NULL: first values */
     const char *save_weights;                /* NULL: nowhere */
     const char *tokenizer;                   /* NULL: that of the weights, if they have one */
@@ -32,6 +33,7 @@ typedef struct {
     const char *data_type, *fields, *data_index; /* lib/data/dataset.h; fields, data_index NULL: none */
     const char *sequences, *too_long;            /* auto, windows, documents; cut, skip */
     const char *chat_template;                   /* NULL: the tokenizer's */
+    const char *visual_tokens;                   /* NULL: those of the weights or of a codebook of the images */
     uint64_t image_draft;                        /* 0 or 1 */
     uint64_t pad_to, length_groups;              /* pad_to 0: it follows from the context */
     double epochs;                               /* 0: `steps` says how many steps there are */

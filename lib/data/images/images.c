@@ -195,10 +195,21 @@ sluice_status slc_images_split(const slc_images *images, slc_image_range *train,
 
 /* ---- Reading ---- */
 
+uint64_t slc_image_range_place(slc_image_range range, uint64_t seed, uint64_t sample)
+{
+    const uint64_t epoch = sample / range.count;
+    return range.first + slc_permutation_place(seed, STREAM_ORDER + 1 + epoch, range.count, sample % range.count);
+}
+
+uint64_t slc_images_number(const slc_images *images, uint64_t place)
+{
+    return slc_permutation_place(0, STREAM_ORDER, images->count, place);
+}
+
 sluice_status slc_images_read(const slc_images *images, const slc_image_shape *shape, uint64_t place, float *pixels,
                               int32_t *label)
 {
-    uint64_t image = slc_permutation_place(0, STREAM_ORDER, images->count, place);
+    uint64_t image = slc_images_number(images, place);
     slc_raster raster = images->raster;
     *label = images->labels[image];
     if (images->samples) {
@@ -219,9 +230,7 @@ sluice_status slc_images_batch(const slc_images *images, const slc_image_shape *
     sluice_status status = SLUICE_OK;
     size_t size = (size_t)shape->channels * shape->side * shape->side;
     for (uint32_t b = 0; b < batch && !status; b++) {
-        uint64_t number = first_sample + b, epoch = number / range.count;
-        uint64_t place =
-            range.first + slc_permutation_place(seed, STREAM_ORDER + 1 + epoch, range.count, number % range.count);
+        const uint64_t place = slc_image_range_place(range, seed, first_sample + b);
         status = slc_images_read(images, shape, place, pixels + b * size, &labels[b]);
     }
     return status;

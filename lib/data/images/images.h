@@ -65,6 +65,11 @@ sluice_status slc_images_split(const slc_images *images, slc_image_range *train,
 sluice_status slc_images_batch(const slc_images *images, const slc_image_shape *shape, slc_image_range range,
                                uint64_t seed, uint64_t first_sample, uint32_t batch, float *pixels, int32_t *labels);
 
+/* The place of a sample of that sequence, and the number of the image at a place in the set's own order, in which a
+ * folder's classes and files come by their names' bytes and a table's rows as they stand. */
+uint64_t slc_image_range_place(slc_image_range range, uint64_t seed, uint64_t sample);
+uint64_t slc_images_number(const slc_images *images, uint64_t place);
+
 /* The image at a place of the shuffled order. */
 sluice_status slc_images_read(const slc_images *images, const slc_image_shape *shape, uint64_t place, float *pixels,
                               int32_t *label);

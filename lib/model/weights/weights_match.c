@@ -69,9 +69,20 @@ static const slc_tensor *find_by_name(const slc_tensors *tensors, const char *na
     return slc_tensors_find(tensors, old);
 }
 
+/* Finds the parameter that is the table of all blocks' positions in a model that shares one. */
+static bool find_shared_positions(const sluice_model_config *model, slc_param_info *out)
+{
+    sluice_model_config sharing = *model;
+    sharing.relative_positions = false;
+    sharing.shared_positions = true;
+    for (uint32_t i = 0; slc_param_info_at(&sharing, i, out) && out->layer == SLC_LAYER_EMBED; i++)
+        if (out->place == SLC_RELATIVE_TABLE) return true;
+    return false;
+}
+
 /* Finds the tensor of a parameter. A file may have a parameter under its second name, under the first, or under both,
  * equal. */
-static const slc_tensor *find_tensor(const matching *m, const slc_param_info *info)
+static const slc_tensor *find_named(const matching *m, const slc_param_info *info)
 {
     const size_t length = strlen(m->prefix);
     const slc_tensor *tensor = find_by_name(m->tensors, info->full_name);
@@ -80,6 +91,15 @@ static const slc_tensor *find_tensor(const matching *m, const slc_param_info *in
     const char *second = slc_param_second_name(m->model, info->place);
     const bool own = m->file->untied && info->place == SLC_TOKEN_TABLE; /* the second name is another matrix's */
     return tensor || !second || own ? tensor : slc_tensors_find(m->tensors, second);
+}
+
+/* Finds it likewise; a block's own table of positions begins as a copy of the one that the blocks of the file share. */
+static const slc_tensor *find_tensor(const matching *m, const slc_param_info *info)
+{
+    slc_param_info shared;
+    const slc_tensor *tensor = find_named(m, info);
+    if (tensor || info->place != SLC_RELATIVE_TABLE || info->layer != SLC_LAYER_BLOCK) return tensor;
+    return find_shared_positions(m->model, &shared) ? find_named(m, &shared) : NULL;
 }
 
 /* True if the parameter is one of the head. The last norm of GPT-2 and ViT is a part of every trunk; the mask token

@@ -18,6 +18,7 @@ static const slc_family_size sizes[] = {SMALL_IMAGES,
                                         {"small", 12, 384, 6, 224, 16},
                                         {"base", 12, 768, 12, 224, 16},
                                         {"large", 24, 1024, 16, 224, 16},
+                                        {"huge", 32, 1280, 16, 224, 14},
                                         END};
 
 const slc_family slc_family_vit = {

@@ -1,9 +1,10 @@
 /* Images for vit and beit: with their classes, or (beit, tokens) with masked patches whose visual tokens are to be
  * guessed. bench/train/data/data_test.c covers this file. */
-#include "bench/train/data/images/codebook.h"
 #include "bench/train/data/data_parts.h"
+#include "bench/train/data/images/codebook_file.h"
 #include "bench/train/data/images/image_files.h"
 #include "bench/train/data/images/image_parts.h"
+#include "bench/train/data/images/visual_tokens.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
@@ -31,7 +32,7 @@ typedef struct {
     bool labelled;   /* the model answers with classes */
     sluice_model_family family;
     uint8_t *masked; /* of a batch, and of one image more, whose masked patches are counted */
-    slc_codebook codebook;
+    slc_visual_tokens visual;
 } image_data;
 
 slc_training_data *slc_training_images_create(void)
@@ -45,7 +46,7 @@ static void close_images(slc_training_data *base)
     slc_image_reader_close(d->reader); /* its threads read the images */
     slc_images_close(d->images);
     slc_images_close(d->evaluation);
-    slc_codebook_free(&d->codebook);
+    slc_visual_tokens_free(&d->visual);
     free(d->targets);
     free(d->masked);
 }
@@ -111,20 +112,29 @@ static uint64_t count_masked(const slc_training_data *base, uint64_t sequence)
                            d->masked + (size_t)base->batch * d->across * d->across);
 }
 
+/* Masks image b of the batch, whose number among all of its part is `sequence`, and finds its targets. Images that are
+ * not there have none. */
+static void mask_image(image_data *d, uint32_t b, bool held_out, uint64_t sequence, const slc_images *set,
+                       uint64_t place)
+{
+    const uint32_t patches = d->across * d->across;
+    uint8_t *masked = d->masked + (size_t)b * patches;
+    int32_t *targets = d->targets + (size_t)b * patches;
+    slc_mask_blocks(d->base.seed, held_out, sequence, d->across, masked);
+    if (d->labels[b] >= 0)
+        slc_visual_tokens_take(&d->visual, set != d->images, slc_images_number(set, place),
+                               d->pixels + b * image_elements(d), masked, targets);
+    for (uint32_t i = 0; d->labels[b] < 0 && i < patches; i++) targets[i] = -1;
+}
+
 static sluice_status take_masked(slc_training_data *base, bool held_out, uint64_t first, sluice_batch *out)
 {
     image_data *d = (image_data *)base;
-    uint32_t patches = d->across * d->across;
+    const slc_images *set = held_out && d->evaluation ? d->evaluation : d->images;
+    const slc_image_range range = held_out ? d->held_out : d->train;
     sluice_status status = take_classes(base, held_out, first, out);
-    for (uint32_t b = 0; b < base->batch && !status; b++) {
-        uint8_t *masked = d->masked + (size_t)b * patches;
-        int32_t *targets = d->targets + (size_t)b * patches;
-        slc_mask_blocks(base->seed, held_out, first + b, d->across, masked);
-        const float *pixels = d->pixels + b * image_elements(d);
-        const bool there = d->labels[b] >= 0;
-        for (uint32_t i = 0; i < patches; i++)
-            targets[i] = there && masked[i] ? (int32_t)slc_codebook_code(&d->codebook, pixels, i) : -1;
-    }
+    for (uint32_t b = 0; b < base->batch && !status; b++)
+        mask_image(d, b, held_out, first + b, set, slc_image_range_place(range, base->seed, first + b));
     out->masked_patches = d->masked;
     out->targets = d->targets;
     return status;
@@ -143,16 +153,25 @@ static sluice_status take_in_order(slc_training_data *base, uint64_t first, slui
     return take(d, &wanted, next.count ? &next : NULL, out);
 }
 
+static sluice_status take_masked_in_order(slc_training_data *base, uint64_t first, sluice_batch *out)
+{
+    image_data *d = (image_data *)base;
+    sluice_status status = take_in_order(base, first, out);
+    for (uint32_t b = 0; b < base->batch && !status; b++) mask_image(d, b, true, first + b, d->images, first + b);
+    out->masked_patches = d->masked;
+    out->targets = d->targets;
+    return status;
+}
+
 static sluice_status open_in_order(image_data *d, const sluice_model_config *model)
 {
     const uint32_t classes = slc_images_get_facts(d->images).classes;
     d->base.facts.sequences = slc_images_get_facts(d->images).count;
     d->base.take_in_order = take_in_order;
-    if (model->head != SLUICE_HEAD_CLASSES)
-        return slc_error(
-            SLUICE_ERR_UNSUPPORTED,
-            "--data: the visual tokens that beit guesses are those of a codebook that training makes of its "
-            "own images and weights do not hold; `sluice train` evaluates them");
+    if (model->head != SLUICE_HEAD_CLASSES) {
+        d->base.take_in_order = take_masked_in_order;
+        return SLUICE_OK;
+    }
     if (classes <= model->classes) return SLUICE_OK;
     return slc_error(SLUICE_ERR_ARGUMENT,
                      "--data: images of %u classes, and the model answers with %u; give the images of its classes",
@@ -162,7 +181,8 @@ static sluice_status open_in_order(image_data *d, const sluice_model_config *mod
 static sluice_status add_image_files(const slc_training_data *base, json_t *beside)
 {
     const image_data *d = (const image_data *)base;
-    return slc_image_files_add(beside, d->family, &d->shape, d->labelled ? d->images : NULL);
+    sluice_status status = slc_image_files_add(beside, d->family, &d->shape, d->labelled ? d->images : NULL);
+    return !status && d->visual.codebook.codes ? slc_codebook_add(beside, &d->visual.codebook) : status;
 }
 
 /* ---- Opening ---- */
@@ -261,6 +281,21 @@ static sluice_status make_room(image_data *d)
     return slc_error(SLUICE_ERR_MEMORY, "a batch of %u images", batch);
 }
 
+static sluice_status open_visual_tokens(const slc_training_options *o, const sluice_model_config *model, image_data *d)
+{
+    const slc_visual_tokens_source source = {.file = o->visual_tokens,
+                                             .weights = o->weights,
+                                             .images = d->images,
+                                             .evaluation = d->evaluation,
+                                             .shape = &d->shape,
+                                             .train = d->train,
+                                             .patch = model->patch_size,
+                                             .vocabulary = model->vocabulary};
+    sluice_status status = slc_visual_tokens_open(&source, &d->visual);
+    d->base.facts.bytes += slc_visual_tokens_bytes(&d->visual, &source);
+    return status;
+}
+
 sluice_status slc_training_images_open(const slc_training_options *o, const slc_training_data_watch *watch,
                                        sluice_model_config *model, slc_training_data *base)
 {
@@ -281,17 +316,20 @@ sluice_status slc_training_images_open(const slc_training_options *o, const slc_
     if (!status) status = make_room(d);
     if (!status) status = open_reader(d, o, watch);
     if (!status && base->whole) status = open_in_order(d, model);
-    if (!status && !classes)
-        status = slc_codebook_make(d->images, &d->shape, d->train, model->patch_size, model->vocabulary, &d->codebook);
+    if (!status && !classes) status = open_visual_tokens(o, model, d);
+    if (!status && classes && o->visual_tokens)
+        status =
+            slc_error(SLUICE_ERR_ARGUMENT, "--visual-tokens: only a beit with --head tokens guesses visual tokens; "
+                                           "leave it out");
     if (status) return status;
     if (classes && !base->whole) model->classes = slc_images_get_facts(d->images).classes;
-    base->facts.bytes += slc_codebook_bytes(&d->codebook);
     base->facts.fingerprint = slc_images_get_facts(d->images).fingerprint;
     if (d->evaluation) {
         const uint64_t other = slc_images_get_facts(d->evaluation).fingerprint;
         base->facts.fingerprint = slc_fnv(base->facts.fingerprint, &other, sizeof other);
     }
     base->facts.reading = slc_image_reading(&d->shape, classes ? d->images : NULL);
+    if (d->visual.reading) base->facts.reading = slc_fnv(base->facts.reading, &d->visual.reading, sizeof(uint64_t)) | 1;
     const char *passed_over = slc_images_get_facts(d->images).passed_over;
     return passed_over ? slc_training_data_add_note(base, "--data: %s", passed_over) : SLUICE_OK;
 }
