@@ -29,7 +29,7 @@ static const slc_training_difference differences[] = {
     {"ranks", .doc = "Ranks of the training (default: those of --machines, else 1)"},
     {"weights", .doc = "Model of the training: a folder with Hugging Face's config.json, that file, or an llm.c "
                        "checkpoint; only its sizes are read"},
-    {"save,save-every,on-save-error,resume,go-on,stop-after,save-weights,overwrite,no-hash",
+    {"save,save-every,on-save-error,resume,new-recipe,go-on,stop-after,save-weights,overwrite,no-hash",
      .refused = "only sluice train keeps what it trains"},
     {"epochs", .refused = "an estimate runs no steps"},
     {"plan,first-batch,first-batches", .refused = "only sluice train runs plans and batches"},
@@ -38,7 +38,7 @@ static const slc_training_difference differences[] = {
     {"replan-trials", .refused = "an estimate runs no plan"},
     {"pipeline,pipeline-schedule,pipeline-chunks,pipeline-cuts",
      .refused = "an estimate is without a pipeline; sluice plan --pipeline plans one"},
-    {"log,config,verbose,sample-every,prompt", .refused = "only sluice train has a log and options in a file"},
+    {"log,config,verbose,sample-every,prompt,observe", .refused = "only sluice train has a log and options in a file"},
     {"trace,csv", .refused = "an estimate runs no steps; sluice train writes this"},
     {0},
 };

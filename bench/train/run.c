@@ -8,6 +8,7 @@
 #include "bench/train/checkpoint/go_on.h"
 #include "bench/train/cut_probe.h"
 #include "bench/train/data/first_batch.h"
+#include "bench/train/log/observer.h"
 #include "bench/train/options/length_options.h"
 #include "bench/train/run/evaluation.h"
 #include "bench/train/run/feed.h"
@@ -58,7 +59,8 @@ typedef struct {
     uint32_t plan;                 /* number of the plan that was shown; 0: none */
     struct {
         double sum, weight;
-    } smooth; /* of the latest losses */
+    } smooth;                        /* of the latest losses */
+    slc_training_observer *observer; /* NULL: nothing is observed */
 } training;
 
 /* ---- Before the first step ---- */
@@ -129,6 +131,13 @@ static sluice_status open_samples(training *t)
     return slc_training_samples_open(&samples, &t->samples);
 }
 
+static sluice_status open_observer(training *t)
+{
+    const slc_training_observed of = {
+        .world = t->world, .options = t->options, .rt = t->rt, .model = t->model, .steps_before = t->begun.steps};
+    return slc_training_observer_open(&of, &t->observer);
+}
+
 /* A pipeline has all micro-batches of a step under way. */
 static sluice_status keep_batches(training *t, const sluice_model_config *model)
 {
@@ -143,15 +152,16 @@ static sluice_status keep_batches(training *t, const sluice_model_config *model)
 
 static sluice_status create_runtime(training *t, const sluice_model_config *model)
 {
-    sluice_model_options options = {
-        .struct_size = sizeof(sluice_model_options),
-        .batch = t->place.batch,
-        .length = t->place.length,
-        .precision = t->options->layer_precision,
-        .dropout_seed = t->options->seed,
-        .label_smoothing = t->options->label_smoothing,
-        .length_step = slc_training_data_get_facts(t->data)->length_step,
-        .micro_batches = slc_run_place_pipelined(&t->place) ? (uint32_t)t->options->micro_batches : 0};
+    sluice_model_options options = {.struct_size = sizeof(sluice_model_options),
+                                    .batch = t->place.batch,
+                                    .length = t->place.length,
+                                    .precision = t->options->layer_precision,
+                                    .dropout_seed = t->options->seed,
+                                    .label_smoothing = t->options->label_smoothing,
+                                    .length_step = slc_training_data_get_facts(t->data)->length_step,
+                                    .micro_batches =
+                                        slc_run_place_pipelined(&t->place) ? (uint32_t)t->options->micro_batches : 0,
+                                    .observe = t->options->observe > 0};
     const slc_cut_probe probe = {t->world, t->options, model, &options, t->data};
     slc_cut_times times = {0};
     sluice_config config;
@@ -257,6 +267,7 @@ static sluice_status begin_run(training *t)
     if (!status && t->options->first_batch) status = write_first_batch(t);
     if (!status) status = begin_evaluation(t);
     if (!status) status = open_samples(t);
+    if (!status) status = open_observer(t);
     if (status) return status;
     begin_feed(t);
     describe_run(t);
@@ -276,6 +287,7 @@ static void end_run(training *t)
     slc_run_evaluation_fini(&t->evaluation);
     slc_run_rates_fini(&t->rates);
     slc_training_samples_close(t->samples);
+    slc_training_observer_close(t->observer);
 }
 
 /* Shows the plan that runs, once; `last`: also one that only served to measure, if no other has been shown. */
@@ -523,13 +535,15 @@ static sluice_status run_steps(training *t)
         evaluates |= slc_run_evaluation_due(&t->evaluation, i);
         samples |= sample_after(t, i, last);
         saves |= save_after(t, i, last);
-        status = step_and_agree(t, i, last, last || evaluates || samples || saves, &step, &stop);
+        status = slc_training_observer_begin(t->observer, i + 1);
+        if (!status) status = step_and_agree(t, i, last, last || evaluates || samples || saves, &step, &stop);
         if (status) break;
         const bool readable = weights_are_readable(t);
         if (stop) last |= readable;                    /* else one more step makes them readable */
         if (last) status = sluice_runtime_sync(t->rt); /* no next step follows in which the last one could finish */
         step.step_s += slc_seconds(slc_clock_ns() - start);
         smooth_loss(t, &step);
+        if (!status) status = slc_training_observer_end(t->observer, i + 1);
         if (!status && evaluates && readable && !last && !stop) {
             status = slc_run_evaluation_take(&t->evaluation, &step.evaluation_loss, &step.accuracy);
             evaluates = false;
@@ -554,8 +568,8 @@ static sluice_status run_steps(training *t)
 
 static sluice_status finish_run(training *t)
 {
-    const slc_run_ended ended = {t->world, t->options, t->watch,  &t->place,     t->rt,
-                                 t->model, t->data,    t->stages, &t->evaluation};
+    const slc_run_ended ended = {t->world, t->options, t->watch,  &t->place,      t->rt,
+                                 t->model, t->data,    t->stages, &t->evaluation, t->observer};
     slc_outcome_add(&t->result->outputs, slc_outcome_status(&t->saves.unsaved));
     return slc_run_finish(&ended, t->result);
 }

@@ -10,6 +10,7 @@
 #include "lib/model/layers/layers.h"
 #include "lib/model/layers/layer_run.h"
 #include "lib/model/micro_batch.h"
+#include "lib/model/observation.h"
 #include "lib/model/state.h"
 
 #include <math.h>
@@ -322,6 +323,7 @@ static sluice_status register_model(sluice_model *m, const char *precision)
     if (!status) status = add_tensors(m);
     if (!status) status = reserve_for_products(m);
     if (!status) status = slc_model_cache_reserve(m);
+    if (!status) status = slc_observation_reserve(m);
     return status ? status : slc_micro_batch_reserve(m);
 }
 
@@ -354,6 +356,7 @@ sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config 
     m->cache.room = options->cache_tokens;
     m->label_smoothing = (float)options->label_smoothing;
     m->in_step = options->micro_batches;
+    m->observation.wanted = options->observe && !m->evaluates_only;
     m->step = UINT64_MAX; /* no step has begun */
     slc_model_set_shape(m, options->batch, options->length);
     m->layer_count = config->layers + 2;
@@ -365,6 +368,7 @@ sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config 
     status = register_model(m, options->precision);
     if (!status) status = slc_micro_batch_create(m);
     if (!status) status = slc_model_cache_create(m);
+    if (!status) status = slc_observation_create(m);
     if (status) goto destroy;
     *out = m;
     return SLUICE_OK;
@@ -379,6 +383,7 @@ void sluice_model_destroy(sluice_model *m)
     if (!m) return;
     slc_pinned_destroy(&m->logits_piece);
     slc_pinned_destroy(&m->cache.memory);
+    slc_observation_destroy(m);
     slc_micro_batch_destroy(m);
     free(m->layers);
     free(m->new_params);

@@ -129,6 +129,14 @@ typedef struct {
     uint64_t block_bytes;  /* of one block */
 } slc_model_cache;
 
+/* What training's forwards note of the blocks (observation.h). */
+typedef struct {
+    bool wanted, on;   /* the model was made to be observed; it is now */
+    slc_pinned memory; /* [blocks][each], of each row two figures (slc_likeness) */
+    uint64_t each;     /* floats of a block */
+    uint64_t *rows;    /* of the last micro-batch that each block noted; 0: none yet */
+} slc_observation;
+
 struct sluice_model {
     sluice_runtime *rt;
     sluice_model_config config;
@@ -142,6 +150,7 @@ struct sluice_model {
     uint64_t dropout_seed;
     bool evaluates_only;
     slc_model_cache cache; /* if it has room, `tokens` and `rows` are those of the current pass */
+    slc_observation observation;
     float label_smoothing;
     sluice_stream *stream; /* belongs to the runtime */
     bool apart; /* the device has memory of its own and works after calls have returned: a GPU, and not the host */

@@ -167,6 +167,8 @@ CALL(param_write, sluice_param_write(GIVE(1, p->w), 0, ELEMENTS, GIVE(2, values)
 CALL(param_read, sluice_param_read(GIVE(1, p->w), 0, ELEMENTS, GIVE(2, values)))
 CALL(state_write, sluice_param_state_write(GIVE(1, p->w), GIVE(2, "exp_avg"), 0, ELEMENTS, GIVE(3, values)))
 CALL(state_read, sluice_param_state_read(GIVE(1, p->w), GIVE(2, "exp_avg"), 0, ELEMENTS, GIVE(3, values)))
+static double squares;
+CALL(state_extent, sluice_param_state_extent(GIVE(1, p->w), GIVE(2, "exp_avg"), GIVE(3, &squares), GIVE(4, &number)))
 CALL(state_count, answer(sluice_param_state_count(GIVE(1, p->w), GIVE(2, "exp_avg"))))
 CALL(progress_read, sluice_runtime_progress_read(GIVE(1, p->rt), GIVE(2, NULL), GIVE(3, "frozen_at"), GIVE(4, &number)))
 CALL(progress_write, sluice_runtime_progress_write(GIVE(1, p->rt), GIVE(2, NULL), GIVE(3, "frozen_at"), 0))
@@ -310,6 +312,8 @@ CALL(model_save, sluice_model_save(GIVE(1, p->model), GIVE(2, saves)))
 CALL(model_forward, sluice_model_forward(GIVE(1, p->model), GIVE(2, &batch)))
 CALL(model_backward, sluice_model_backward(GIVE(1, p->model), GIVE(2, &number)))
 CALL(model_loss, sluice_model_loss(GIVE(1, p->model), GIVE(2, &number)))
+CALL(model_observe, sluice_model_observe(GIVE(1, p->model), true))
+CALL(model_observed, sluice_model_observed(GIVE(1, p->model), 0, GIVE(2, &squares), GIVE(3, &number)))
 CALL(model_step, sluice_model_step(GIVE(1, p->model), GIVE(2, &batch), GIVE(3, &flag)))
 CALL(model_evaluate, sluice_model_evaluate(GIVE(1, p->model), GIVE(2, &batch), GIVE(3, &number), GIVE(4, logits)))
 CALL(model_extend, sluice_model_extend(GIVE(1, p->model), GIVE(2, tokens), 1, GIVE(3, logits)))
@@ -420,6 +424,7 @@ static const row table[] = {
     {HOOKS, "sluice_param_read", param_read, "AA", BETWEEN_STEPS},
     {HOOKS, "sluice_param_state_write", state_write, "AAA", BETWEEN_STEPS},
     {HOOKS, "sluice_param_state_read", state_read, "AAA", BETWEEN_STEPS},
+    {HOOKS, "sluice_param_state_extent", state_extent, "AAAA", BETWEEN_STEPS},
     {HOOKS, "sluice_param_state_count", state_count, "NN", ANSWERS_AFTER_COMMIT},
     {HOOKS, "sluice_runtime_progress_read", progress_read, "AkAA", BETWEEN_STEPS},
     {HOOKS, "sluice_runtime_progress_write", progress_write, "AkA", BETWEEN_STEPS},
@@ -486,6 +491,8 @@ static const row table[] = {
     {MODEL, "sluice_model_forward", model_forward, "AA", "OO-O   O- FFP"},
     {MODEL, "sluice_model_backward", model_backward, "A.", "OXX-   XX FFP"},
     {MODEL, "sluice_model_loss", model_loss, "AA", "OkkO   kk kOk"},
+    {MODEL, "sluice_model_observe", model_observe, "A", "UUUU   UU UUU"}, /* it was made without */
+    {MODEL, "sluice_model_observed", model_observed, "AAA", "UUUU   UU UUU"},
     {MODEL, "sluice_model_step", model_step, "AAA", "UUUU   UU UUU"}, /* it was made for one micro-batch */
     {MODEL, "sluice_model_evaluate", model_evaluate, "AAAk", "OkOO   OO FFP"},
     {MODEL, "sluice_model_extend", model_extend, "AUU", "UUUU   UU UUU"},

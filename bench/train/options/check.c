@@ -166,6 +166,9 @@ sluice_status slc_training_options_check(slc_training_options *o)
     if (!status) status = slc_lr_schedule_make(o, 0, &rates);
     if (!status && o->save_every && !o->save)
         status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save or --go-on");
+    if (!status && o->observe && !o->log)
+        status =
+            slc_error(SLUICE_ERR_ARGUMENT, "--observe: give a folder with --log, where the table and the picture go");
     if (!status && o->eval_data_count && !o->data_count)
         status = slc_error(SLUICE_ERR_ARGUMENT, "--eval-data: give --data too");
     if (!status) status = check_epochs(o);

@@ -328,6 +328,10 @@ static const slc_option fixed_rows[] = {
     {"log", "DIR", OUTPUT, TEXT, FIELD(log), NULL, 0,
      "Write each step into this folder when it ends: metrics.jsonl, metrics.csv and TensorBoard's events; and run.json "
      "and options.json, which repeat the run"},
+    {"observe", "N", OUTPUT, COUNT, FIELD(observe), "0", 0,
+     "Every N steps write into the folder of --log how much each block changes its input, and the norm and the largest "
+     "element of each layer's second moment; 0: never",
+     0, MOST},
     {"overwrite", NULL, OUTPUT, FLAG, FIELD(overwrite), NULL, 0,
      "Replace what --log and --save-weights find in their folders"},
     {"config", "FILE", OUTPUT, PATHS, FIELD(config), NULL, SLC_OWN,

@@ -79,6 +79,7 @@ typedef struct {
     const char *config;                          /* a file with options (bench/cli/options/config_file.h); NULL: none */
     uint64_t verbose, overwrite, no_hash;        /* 0 or 1 */
     uint64_t sample_every;                       /* 0: never */
+    uint64_t observe;                            /* steps from one observation to the next; 0: none (log/observer.h) */
     const char *prompt;                          /* NULL: none */
     const char *plan, *plan_out, *profile_out;   /* files; NULL: none */
     const char *save, *resume;                   /* folders; NULL: none */

@@ -1,6 +1,7 @@
 /* What comes after the last step of a run: figures, weights, the evaluation of the end and other files. */
 #pragma once
 
+#include "bench/train/log/observer.h"
 #include "bench/train/run/evaluation.h"
 #include "bench/train/run/place.h"
 #include "bench/train/stages.h"
@@ -16,6 +17,7 @@ typedef struct {
     slc_training_data *data;
     slc_stage_notes *stages; /* NULL: there is no pipeline */
     slc_run_evaluation *evaluation;
+    slc_training_observer *observer; /* NULL: nothing is observed */
 } slc_run_ended;
 
 /* Collective. Fills the result from its steps and from the runtime. A file that cannot be written is added to

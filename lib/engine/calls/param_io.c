@@ -1,5 +1,6 @@
 /* Reading and writing parameters and optimizer states between steps, whatever their layout and type.
  * tests/calls/every_call_test.c covers this file. */
+#include "lib/base/element.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/hash/sha256.h"
 #include "lib/base/integer.h"
@@ -12,6 +13,7 @@
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/drain.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,6 +137,45 @@ sluice_status sluice_param_state_read(sluice_param *param, const char *state, ui
     if (!status) status = find_state(param, state, &which);
     if (!status) status = slc_comm_meet(param->rt->comm, "param_state_read", param->name);
     return status ? status : slc_runtime_fail(param->rt, slc_param_get(param, which, first, count, dst));
+}
+
+/* Adds a run of elements that this rank owns. */
+static sluice_status add_extent(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, double *squares,
+                                double *largest)
+{
+    enum { PIECE = 4096 };
+    float piece[PIECE];
+    sluice_dtype dtype;
+    const void *from = slc_param_owned_at(param, which, first, count, &dtype);
+    sluice_status status = SLUICE_OK;
+    for (uint64_t at = 0, some; !status && at < count; at += some) {
+        some = count - at < PIECE ? count - at : PIECE;
+        status = slc_bounce_read(&param->rt->memory.bounce, dtype, slc_element((void *)from, dtype, at), piece, some);
+        for (uint64_t i = 0; !status && i < some; i++) {
+            const double value = fabs((double)piece[i]);
+            *squares += value * value;
+            if (!(value <= *largest)) *largest = value;
+        }
+    }
+    return status;
+}
+
+sluice_status sluice_param_state_extent(sluice_param *param, const char *state, double *squares, double *largest)
+{
+    uint32_t which = 0;
+    sluice_status status = check_range(param, length_of(param), 0, 0, NULL, "param_state_extent");
+    if (!status && (!squares || !largest))
+        status = slc_error(SLUICE_ERR_ARGUMENT, "param_state_extent of \"%s\": no place for the result", param->name);
+    if (!status) status = find_state(param, state, &which);
+    if (status) return status;
+    *squares = *largest = 0;
+    if (param->unit == SLC_NONE) return SLUICE_OK; /* another stage keeps it */
+    for (uint64_t done = 0, first, count; !status && done < param->count; done = first + count) {
+        first = done, count = param->count - done;
+        if (!slc_param_owned(param, &first, &count)) break;
+        status = add_extent(param, which, first, count, squares, largest);
+    }
+    return slc_runtime_fail(param->rt, status);
 }
 
 static const uint64_t MOST_STEPS = UINT64_C(1) << 53; /* bias correction computes with it in double */

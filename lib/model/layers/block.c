@@ -326,7 +326,7 @@ sluice_status slc_block_forward(slc_layer_run *run)
     sluice_status status = to_hidden(run);
     if (!status) status = from_hidden(run, after ? SUM : SLC_OUTPUT);
     if (!status && after) status = last_norm(run, SLC_OUTPUT);
-    return status;
+    return status || !run->m->observation.wanted ? status : slc_apply_observe(run);
 }
 
 /* The block's output is not computed again: only the next layer reads it, and other buffers may lie in its memory by

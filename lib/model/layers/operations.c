@@ -6,9 +6,11 @@
 #include "lib/kernels/cross_entropy/cross_entropy.h"
 #include "lib/kernels/embedding/embedding.h"
 #include "lib/kernels/layer_norm/layer_norm.h"
+#include "lib/kernels/likeness/likeness.h"
 #include "lib/kernels/residual/residual.h"
 #include "lib/model/layers/layer_run.h"
 #include "lib/model/layers/logits.h"
+#include "lib/model/observation.h"
 
 static void *at(slc_layer_run *run, slc_view view, sluice_dtype dtype)
 {
@@ -260,6 +262,24 @@ sluice_status slc_apply_dropout(slc_layer_run *run, uint32_t place, uint32_t x, 
     if (run->scan || !slc_layer_run_drops(run)) return SLUICE_OK;
     const slc_dropout dropout = slc_layer_run_dropout(run, place, per_sequence);
     return slc_dropout_apply(m->stream, &dropout, run->layer->dtype, m->sequences * per_sequence, data, data);
+}
+
+/* ---- Observing ---- */
+
+sluice_status slc_apply_observe(slc_layer_run *run)
+{
+    slc_layer_run_next(run);
+    sluice_model *m = run->m;
+    const uint64_t bytes = slc_observation_bytes(m);
+    const slc_likeness_args args = {.dtype = run->layer->dtype,
+                                    .rows = m->rows,
+                                    .channels = m->config.channels,
+                                    .x = slc_layer_run_tensor(run, SLC_INPUT),
+                                    .y = slc_layer_run_tensor(run, SLC_OUTPUT),
+                                    .out = slc_layer_run_scratch(run, bytes)};
+    if (run->scan || !run->training || !m->observation.on) return SLUICE_OK;
+    sluice_status status = slc_likeness(m->stream, &args);
+    return status ? status : slc_copy(m->stream, slc_observation_take(m, run->number - 1), args.out, bytes);
 }
 
 /* ---- Losses ---- */

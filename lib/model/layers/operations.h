@@ -42,6 +42,9 @@ sluice_status slc_apply_norm(slc_layer_run *run, slc_param_place weight, uint64_
 sluice_status slc_apply_norm_backward(slc_layer_run *run, slc_param_place weight, uint64_t rows, slc_view dy,
                                       slc_view x, uint32_t stats, slc_view add, slc_view dx);
 
+/* Notes how much the block has changed its input, if training is observed; nothing is computed with it. */
+sluice_status slc_apply_observe(slc_layer_run *run);
+
 sluice_status slc_apply_gelu(slc_layer_run *run, uint64_t count, uint32_t x, uint32_t y);
 sluice_status slc_apply_gelu_backward(slc_layer_run *run, uint64_t count, uint32_t x, uint32_t dy, uint32_t dx);
 
