@@ -100,13 +100,16 @@ static const slc_training_difference differences[] = {
      .doc = "Layers that run their forward again in backward: none, all, auto (as the planner chooses)"},
     {"ranks", .argument = "LIST", .list = true,
      .doc = "Start so many ranks on this machine, one number after the other"},
+    {"recipe", .argument = "LIST", .list = true,
+     .doc = "Recipes in files, with commas between; several are compared by loss. Options of the command line come "
+            "before them"},
     {"tied", .argument = "LIST",
      .doc = "Ways to treat a token table that is the head's matrix too, with commas between: joint: one gradient of "
             "both uses; split: the rows that are looked up are gathered and reduced by themselves"},
-    {"steps", .fallback = "12", .doc = "Steps of each run; 200 where several optimizers are compared"},
+    {"steps", .fallback = "12", .doc = "Steps of each run; 200 where several optimizers or recipes are compared"},
     {"epochs", .refused = "runs are compared after equal numbers of steps (--steps)"},
     {"eval-batches", .fallback = "0"},
-    {"save,save-every,on-save-error,resume,go-on,stop-after,save-weights,overwrite",
+    {"save,save-every,on-save-error,resume,new-recipe,go-on,stop-after,save-weights,overwrite",
      .refused = "only sluice train keeps what it trains"},
     {"plan,plan-out,profile-out,first-batch", .refused = "only sluice train reads and keeps plans and batches"},
     {"no-hash", .refused = "runs are compared by the hash of their weights"},
@@ -119,7 +122,7 @@ static const slc_training_difference differences[] = {
      .doc = "Micro-batches a rank and step; with --pipeline of a step in all"},
     {"pipeline-chunks,pipeline-cuts",
      .refused = "a sweep has pipelines of several shapes; they are cut by the planner"},
-    {"log,config,verbose,sample-every,prompt", .refused = "only sluice train has a log and options in a file"},
+    {"log,config,verbose,sample-every,prompt,observe", .refused = "only sluice train has a log and options in a file"},
     {"trace", .refused = "a sweep has many runs; sluice train --trace records one"},
     {0},
 };
@@ -127,14 +130,14 @@ static const slc_training_difference differences[] = {
 static const char help_text[] =
     "Trains a few steps for each combination of the values that options give, prints a table and writes results.csv, "
     "results.json and the picture step_time (SVG and PNG) into a folder; with "
-    "several optimizers also the picture losses.\v"
-    "Each combination of strategies, schedules, budgets, throttles, optimizers, learning rates, batches, "
-    "micro-batches, "
-    "precisions, recomputations, ways to treat tied parameters and numbers of ranks is run. Pipelines stand beside the "
-    "strategies; if there are several numbers of micro-batches, the picture micro_batches shows steps against "
-    "them.\n\n"
-    "Several optimizers are compared by loss, the first being the measure: loss against step and against time, steps "
-    "and bytes before and after the freeze. Then the defaults are --strategy usual and --steps 200.\n\n"
+    "several optimizers or recipes also the picture losses.\v"
+    "Each combination of strategies, schedules, budgets, throttles, optimizers, learning rates, recipes, batches, "
+    "micro-batches, precisions, recomputations, ways to treat tied parameters and numbers of ranks is run. Pipelines "
+    "stand beside the strategies; if there are several numbers of micro-batches, the picture micro_batches shows steps "
+    "against them.\n\n"
+    "Several optimizers or recipes are compared by loss, the first being the measure: loss against step, tokens and "
+    "time, steps and bytes before and after the freeze. Then the defaults are --strategy usual and --steps 200; a "
+    "recipe's own steps come before that.\n\n"
     "--tradeoff takes one budget (default auto:1) and one throttle. What is left of the budget after what every plan "
     "keeps can be given to strategies (layers under sdp) or to the schedule (gathered buffers, waiting gradients). "
     "Each "
@@ -232,12 +235,13 @@ static sluice_status cut_rate(char *name, double *rate)
     return SLUICE_OK;
 }
 
-static sluice_status add_optimizer(slc_bench_options *o, char *name, double rate)
+static sluice_status add_optimizer(slc_bench_options *o, char *name, double rate, bool given)
 {
     for (uint64_t i = 0; i < o->optimizers.count; i++)
         if (!strcmp(o->optimizers.text[i], name) && o->learning_rates[i] == rate) return SLUICE_OK;
     if (o->optimizers.count == SLC_BENCH_LIST_MAX)
         return slc_error(SLUICE_ERR_ARGUMENT, "--optimizer, --lr: more than %d combinations", SLC_BENCH_LIST_MAX);
+    o->rate_given[o->optimizers.count] = given;
     o->learning_rates[o->optimizers.count] = rate;
     o->optimizers.text[o->optimizers.count++] = name;
     return SLUICE_OK;
@@ -256,9 +260,9 @@ static sluice_status split_rates(slc_bench_options *o)
     for (uint64_t i = 0; !status && i < names.count; i++) {
         double rate;
         status = cut_rate(names.text[i], &rate);
-        if (!status && rate > 0) status = add_optimizer(o, names.text[i], rate);
+        if (!status && rate > 0) status = add_optimizer(o, names.text[i], rate, true);
         for (uint64_t r = 0; !status && rate <= 0 && r < rates.count; r++)
-            status = add_optimizer(o, names.text[i], strtod(rates.text[r], NULL));
+            status = add_optimizer(o, names.text[i], strtod(rates.text[r], NULL), typed != NULL);
     }
     free(rates.storage);
     return status;
@@ -312,6 +316,21 @@ static sluice_status split_pipelines(slc_bench_options *o)
     return status;
 }
 
+/* Reads all recipes before the first run. */
+static sluice_status read_recipes(slc_bench_options *o)
+{
+    sluice_status status =
+        o->training.recipe ? split_list("recipe", o->training.recipe, WORDS, &o->recipes) : SLUICE_OK;
+    if (status || !o->recipes.count) return status;
+    o->with_recipe = malloc(o->recipes.count * sizeof *o->with_recipe);
+    if (!o->with_recipe) return slc_error(SLUICE_ERR_MEMORY, "--recipe: %" PRIu64 " recipes", o->recipes.count);
+    for (uint64_t i = 0; !status && i < o->recipes.count; i++) {
+        o->with_recipe[i] = o->training;
+        status = slc_training_recipe_take(o->recipes.text[i], &o->with_recipe[i]);
+    }
+    return status;
+}
+
 static sluice_status split_lists(slc_bench_options *o)
 {
     const slc_training_options *t = &o->training;
@@ -327,6 +346,7 @@ static sluice_status split_lists(slc_bench_options *o)
     if (!status) status = split_numbers(t, "micro-batches", t->micro_batches, &o->micro_batches);
     if (!status) status = split_numbers(t, "ranks", t->ranks, &o->rank_counts);
     if (!status) status = split_pipelines(o);
+    if (!status) status = read_recipes(o);
     return status ? status : split_rates(o);
 }
 
@@ -345,7 +365,7 @@ uint64_t slc_bench_budget_auto(const char *text)
 static uint64_t combinations(const slc_bench_options *o)
 {
     return o->strategies.count * o->schedules.count * o->optimizers.count * o->tied.count * o->precisions.count *
-           o->recomputes.count * o->batches.count * o->micro_batches.count;
+           o->recomputes.count * o->batches.count * o->micro_batches.count * (o->recipes.count ? o->recipes.count : 1);
 }
 
 uint64_t slc_bench_case_count(const slc_bench_options *o)
@@ -403,15 +423,16 @@ static bool has_rates(const slc_bench_options *o, uint64_t optimizer)
  * order. */
 static void label_case(const slc_bench_options *o, bool rates, slc_bench_case *one)
 {
-    char words[6][32] = {"", "", "", "", "", ""};
+    char words[7][64] = {"", "", "", "", "", "", ""};
     size_t used = 0;
-    if (o->rank_counts.count > 1) snprintf(words[0], 32, "%" PRIu64 " rank%s", one->ranks, one->ranks > 1 ? "s" : "");
-    if (o->micro_batches.count > 1) snprintf(words[1], 32, "micro batches %" PRIu64, one->step_micro_batches);
-    if (o->precisions.count > 1) snprintf(words[2], 32, "%s", one->training.precision);
-    if (o->batches.count > 1) snprintf(words[3], 32, "batch %" PRIu64, one->training.batch);
-    if (rates) snprintf(words[4], 32, "lr %.6g", one->training.learning_rate);
-    if (o->recomputes.count > 1) snprintf(words[5], 32, "recompute %s", one->training.recompute);
-    for (int i = 0; i < 6; i++)
+    if (o->rank_counts.count > 1) snprintf(words[0], 64, "%" PRIu64 " rank%s", one->ranks, one->ranks > 1 ? "s" : "");
+    if (o->micro_batches.count > 1) snprintf(words[1], 64, "micro batches %" PRIu64, one->step_micro_batches);
+    if (o->recipes.count > 1) snprintf(words[2], 64, "%s", one->recipe);
+    if (o->precisions.count > 1) snprintf(words[3], 64, "%s", one->training.precision);
+    if (o->batches.count > 1) snprintf(words[4], 64, "batch %" PRIu64, one->training.batch);
+    if (rates) snprintf(words[5], 64, "lr %.6g", one->training.learning_rate);
+    if (o->recomputes.count > 1) snprintf(words[6], 64, "recompute %s", one->training.recompute);
+    for (int i = 0; i < 7 && used < sizeof one->label; i++)
         if (*words[i])
             used += (size_t)snprintf(one->label + used, sizeof one->label - used, "%s%s", used ? ", " : "", words[i]);
 }
@@ -420,8 +441,8 @@ bool slc_bench_is_labelled(const slc_bench_options *o)
 {
     bool rates = false;
     for (uint64_t i = 0; i < o->optimizers.count; i++) rates |= has_rates(o, i);
-    return rates || o->rank_counts.count > 1 || o->precisions.count > 1 || o->batches.count > 1 ||
-           o->recomputes.count > 1 || o->micro_batches.count > 1;
+    return rates || o->recipes.count > 1 || o->rank_counts.count > 1 || o->precisions.count > 1 ||
+           o->batches.count > 1 || o->recomputes.count > 1 || o->micro_batches.count > 1;
 }
 
 /* Takes an index apart: the item of the list that it counts in its last place. */
@@ -466,14 +487,25 @@ void slc_bench_case_at(const slc_bench_options *o, uint64_t part, uint64_t index
     out->tied = out->training.tied = next_of(&o->tied, &index);
     uint64_t optimizer = index % o->optimizers.count;
     index /= o->optimizers.count;
+    const uint64_t recipes = o->recipes.count ? o->recipes.count : 1, recipe = index % recipes;
+    index /= recipes;
+    if (o->recipes.count) {
+        const char *tied = out->tied;
+        const uint64_t ranks = out->training.ranks;
+        out->recipe = o->recipes.text[recipe];
+        out->training = o->with_recipe[recipe];
+        out->training.ranks = ranks;
+        out->training.tied = tied;
+    }
     out->schedule = next_of(&o->schedules, &index);
     out->strategy = next_of(&o->strategies, &index);
     out->training.recompute = next_of(&o->recomputes, &index);
     out->training.precision = next_of(&o->precisions, &index);
     out->training.batch = strtoull(next_of(&o->batches, &index), NULL, 10);
-    out->training.micro_batches = strtoull(next_of(&o->micro_batches, &index), NULL, 10);
+    const char *micro_batches = next_of(&o->micro_batches, &index);
+    if (!out->recipe || o->micro_batches.count > 1) out->training.micro_batches = strtoull(micro_batches, NULL, 10);
     set_optimizer(out, o->optimizers.text[optimizer]);
-    out->training.learning_rate = o->learning_rates[optimizer];
+    if (!out->recipe || o->rate_given[optimizer]) out->training.learning_rate = o->learning_rates[optimizer];
     if (!strcmp(out->schedule, usual))
         out->schedule = strcmp(out->strategy, "auto") ? "one_ahead" : slc_schedule_default;
     out->budget = o->budgets.text[index % o->budgets.count];
@@ -535,10 +567,10 @@ static sluice_status check_mode(const slc_bench_options *o)
     bool found = false;
     for (uint64_t b = 0; b < o->budgets.count; b++) found |= slc_bench_budget_auto(o->budgets.text[b]) > 0;
     if (found && (o->batches.count > 1 || o->precisions.count > 1 || o->recomputes.count > 1 ||
-                  o->rank_counts.count > 1 || o->micro_batches.count > 1))
+                  o->rank_counts.count > 1 || o->micro_batches.count > 1 || o->recipes.count > 1))
         return slc_error(SLUICE_ERR_ARGUMENT,
-                         "--budget auto:N: what works depends on --batch, --micro-batches, --precision, --recompute "
-                         "and --ranks: give one of each, or budgets as 60%%");
+                         "--budget auto:N: what works depends on --batch, --micro-batches, --precision, --recompute, "
+                         "--recipe and --ranks: give one of each, or budgets as 60%%");
     if (!o->tradeoff && o->profile)
         return slc_error(SLUICE_ERR_ARGUMENT, "--profile: only --tradeoff works from a profile");
     if (!o->tradeoff) return SLUICE_OK;
@@ -593,7 +625,7 @@ static void set_defaults(slc_bench_options *o)
 {
     slc_training_options *t = &o->training;
     const char *rates = slc_training_option_typed(t, "lr");
-    bool several = strchr(t->optimizer, ',') || (rates && strchr(rates, ','));
+    bool several = strchr(t->optimizer, ',') || (rates && strchr(rates, ',')) || (t->recipe && strchr(t->recipe, ','));
     if ((o->demo || o->tradeoff) && !slc_option_typed(option_rows, o->typed, "repeat")) o->repeat = 1;
     if (several && !slc_training_option_given(t, "steps")) t->steps = 200;
     if (several && !slc_training_option_given(t, "strategy")) t->strategy = usual;
@@ -641,6 +673,8 @@ void slc_bench_options_free(slc_bench_options *options)
     free(options->precisions.storage);
     free(options->recomputes.storage);
     free(options->rank_counts.storage);
+    free(options->recipes.storage);
+    free(options->with_recipe);
     free(options->sources);
     *options = (slc_bench_options){0};
 }

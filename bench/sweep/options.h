@@ -23,9 +23,12 @@ typedef struct {
      * the one that the strategy requires (bench/train/options/onebit_options.h). */
     slc_bench_list strategies, schedules, budgets, throttles, optimizers, tied;
     double learning_rates[SLC_BENCH_LIST_MAX];                   /* of each optimizer */
+    bool rate_given[SLC_BENCH_LIST_MAX];                         /* so that it comes before a recipe's */
     slc_bench_list batches, precisions, recomputes, rank_counts; /* as they would be typed */
     slc_bench_list micro_batches;                                /* likewise (pipelines.h) */
     slc_bench_pipelines pipelines;                               /* some: micro-batches are a step's, of all ranks */
+    slc_bench_list recipes;                                      /* files; empty: the options are the recipe */
+    slc_training_options *with_recipe;                           /* `training` with each of them; owned */
     uint64_t repeat;
     bool demo;
     const char *output;            /* a folder; NULL: bench/sweep/opening.h chooses one */
@@ -63,6 +66,7 @@ typedef struct {
     /* These are as the user wrote them, but "usual" is replaced by its meaning. */
     const char *strategy, *schedule, *budget, *throttle;
     const char *optimizer, *tied;
+    const char *recipe;          /* its file; NULL: none */
     uint64_t ranks;              /* of its world */
     uint64_t repeat;             /* from 1 on */
     uint64_t step_micro_batches; /* of all ranks, or of all replicas of a pipeline */

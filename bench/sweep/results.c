@@ -15,8 +15,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-const char *const slc_bench_cell_keys[] = {"throttle", "budget",   "strategy",    "schedule", "optimizer", "tied",
-                                           "world",    "settings", "environment", "source",   NULL};
+const char *const slc_bench_cell_keys[] = {"throttle", "budget",   "strategy",    "schedule", "optimizer",   "tied",
+                                           "world",    "settings", "environment", "source",   "recipe_file", NULL};
 
 static sluice_status no_memory(void)
 {
@@ -50,6 +50,7 @@ json_t *slc_bench_case_row(const slc_bench_case *one)
                             "world", (json_int_t)one->ranks, "repeat", (json_int_t)one->repeat);
     if (row) json_object_set_new(row, "step_micro_batches", json_integer((json_int_t)one->step_micro_batches));
     if (row) json_object_set_new(row, "settings", slc_training_settings_json(&one->training));
+    if (row && one->recipe) json_object_set_new(row, "recipe_file", json_string(one->recipe));
     if (row && *one->label) json_object_set_new(row, "label", json_string(one->label));
     return row;
 }

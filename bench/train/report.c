@@ -173,6 +173,7 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
         number(r->final_loss), "learning_rates", course_json(&r->course, offsetof(slc_training_point, learning_rate)));
     if (!run) return NULL;
     json_object_set_new(run, "recipe", slc_training_recipe_json(o));
+    json_object_set_new(run, "tokens_seen", course_json(&r->course, offsetof(slc_training_point, tokens)));
     json_object_set_new(run, "skipped_steps", json_integer((json_int_t)r->skipped));
     json_object_set_new(run, "steps_done", json_integer((json_int_t)r->step_count));
     json_object_set_new(run, "losses_every", json_integer((json_int_t)(r->course.every ? r->course.every : 1)));

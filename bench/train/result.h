@@ -39,6 +39,7 @@ enum { SLC_TRAINING_POINTS = 65536 };
 typedef struct {
     double loss, learning_rate;
     double elapsed_s; /* of training, up to the step's end */
+    double tokens;    /* slc_training_step.tokens */
     bool skipped;
 } slc_training_point;
 

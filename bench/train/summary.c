@@ -94,7 +94,7 @@ static sluice_status add_point(slc_training_course *course, const slc_training_s
         course->room = room;
     }
     course->points[course->count++] =
-        (slc_training_point){step->loss, step->learning_rate, course->elapsed_s, step->skipped};
+        (slc_training_point){step->loss, step->learning_rate, course->elapsed_s, (double)step->tokens, step->skipped};
     return SLUICE_OK;
 }
 

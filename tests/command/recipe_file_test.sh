@@ -79,6 +79,43 @@ refusals() {
     check 'no file' '2 1' "$code $(grep -c 'nowhere.json' "$work/err")"
 }
 
+# bench compares recipes by loss: each run is one of train with that recipe, and the picture has three axes.
+compared() {
+    local one
+    printf '{"version": 1, "steps": 6, "rate": {"peak": 0.002, "warmup": 2}}' >"$work/warm.json"
+    printf '{"version": 1, "steps": 8, "rate": {"peak": 0.001, "schedule": "cosine", "horizon": 8}, "batch": {"micro_batches": 2, "from": 1, "over": 4}}' >"$work/grow.json"
+    bench() { # OPTION...
+        timeout 200 "$sluice" bench --data "$work/text" --context 32 --batch 2 --schedule one_ahead --repeat 1 \
+            -o "$work/bench" "$@" >"$work/out" 2>"$work/err" </dev/null
+    }
+    bench --recipe "$work/warm.json,$work/grow.json" --strategy dp,sdp
+    check 'bench compares recipes' 0 $?
+    python3 - "$work/bench/results.json" "$work/warm.json" "$work/grow.json" >"$work/said" <<'PY'
+import json, sys
+runs = json.load(open(sys.argv[1]))["runs"]
+for path in sys.argv[2:]:
+    own = [r for r in runs if r["recipe_file"] == path]
+    print(len(own), len({r["weights_sha256"] for r in own}), own[0]["steps_done"], own[0]["tokens_seen"][-1],
+          own[0]["label"] == path, own[0]["recipe"]["rate"]["schedule"])
+PY
+    check 'with the steps, rates and batches of each' '2 1 6 384.0 True constant 2 1 8 768.0 True cosine' \
+        "$(paste -sd' ' "$work/said")"
+    for one in warm grow; do
+        check "$one: as train" "$(hash_of --recipe "$work/$one.json")" "$(python3 -c '
+import json, sys
+print(json.dumps([r for r in json.load(open(sys.argv[1]))["runs"] if r["recipe_file"] == sys.argv[2]][0]["weights_sha256"]))' \
+            "$work/bench/results.json" "$work/$one.json")"
+    done
+    check 'losses are drawn over steps, tokens and time' '1 1 1' "$(grep -c 'loss against step' "$work/bench/losses.gp") \
+$(grep -c 'loss against tokens' "$work/bench/losses.gp") $(grep -c 'loss against time' "$work/bench/losses.gp")"
+    bench --overwrite --recipe "$work/warm.json,$work/grow.json" --strategy dp --lr 0.003 --steps 3
+    check 'options come before recipes' '0 1 1' "$? $(grep -o '"lr": 0.003[0-9]*' "$work/bench/results.json" | sort -u | wc -l) \
+$(grep -o '"steps_done": [0-9]*' "$work/bench/results.json" | sort -u | wc -l)"
+    bench --overwrite --recipe "$work/warm.json,$work/nowhere.json" --strategy dp
+    check 'a recipe that is not there is refused before the first run' '2 1' "$? $(grep -c nowhere.json "$work/err")"
+}
+
 same_run
+compared
 refusals
 exit $failed

@@ -3,6 +3,7 @@
 
 #include "bench/sweep/results.h"
 #include "bench/train/options/optimizer_options.h"
+#include "bench/train/options/recipe_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,15 @@ static bool follows_from_optimizer(const char *name)
     return is_among(name, names);
 }
 
+/* Says whether a setting is a value of recipes, which a row has from its recipe's file. */
+static bool follows_from_recipe(const char *name)
+{
+    char option[64];
+    snprintf(option, sizeof option, "%s", name);
+    for (char *line; (line = strchr(option, '_'));) *line = '-';
+    return slc_training_is_track(option);
+}
+
 /* True for a value that another one implies: the schedule of the rate ends with the steps. */
 static bool is_implied(const json_t *row, const char *name)
 {
@@ -47,8 +57,10 @@ static bool is_implied(const json_t *row, const char *name)
  * each other may follow from their number. */
 static bool differs(const json_t *rows, const char *key, const char *name)
 {
-    static const char *const optimizer[] = {"optimizer", NULL}, *const world[] = {"world", NULL};
+    static const char *const optimizer[] = {"optimizer", "recipe_file", NULL}, *const world[] = {"world", NULL},
+                             *const recipe[] = {"recipe_file", NULL};
     const char *const *within = follows_from_optimizer(name) ? optimizer : !strcmp(name, "path") ? world : NULL;
+    if (!within && follows_from_recipe(name)) within = recipe;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i), *value = slc_bench_value(row, key), *first = row;
         if (!value || is_implied(row, name)) continue;
@@ -90,6 +102,7 @@ static void find_telling(telling *t)
     json_t *value, *settings = list_settings(t->rows);
     char key[96];
     add_if_telling(t, "world", "world");
+    add_if_telling(t, "recipe_file", "recipe_file");
     add_if_telling(t, "device", "device");
     add_if_telling(t, "path", "path");
     add_if_telling(t, "step_micro_batches", "step_micro_batches");
@@ -129,7 +142,8 @@ static void put_words(const json_t *row, const char *key, char *text, size_t byt
     const char *dot = strrchr(key, '.'), *name = dot ? dot + 1 : key;
     if (!strcmp(name, "step_micro_batches")) name += strlen("step_");
     const size_t flags = JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6);
-    static const char *const plain[] = {"precision", "source", "device", "host", "processor", "model", NULL};
+    static const char *const plain[] = {"precision", "source", "device",      "host",
+                                        "processor", "model",  "recipe_file", NULL};
     char *dump = value && !json_is_string(value) ? json_dumps(value, flags) : NULL;
     const char *word = json_is_string(value) ? json_string_value(value) : dump ? dump : "-";
     if (!*word) word = "-";

@@ -1,6 +1,5 @@
-/* Table and picture of a comparison of optimizers. Repeated runs have the same losses, so the picture shows the first
- * of them; the table's times are medians.
- * tests/command/bench_test.sh covers this file. */
+/* Table and picture of a comparison of optimizers and recipes. Repeated runs have the same losses, so the picture shows
+ * the first of them; the table's times are medians. tests/command/bench_test.sh covers this file. */
 #include "bench/sweep/figures/figures.h"
 
 #include "bench/cli/output/gnuplot.h"
@@ -12,8 +11,8 @@
 static const char *const group_keys[] = {
     "throttle", "budget", "world", "settings.batch", "settings.precision", "settings.recompute", NULL};
 static const char *const line_keys[] = {"throttle", "optimizer", "strategy", "tied", "label", NULL};
-static const char *const colour_keys[] = {"optimizer", "settings.lr", NULL};
-static const char *const name_keys[] = {"optimizer", "settings.lr", "strategy", "tied", NULL};
+static const char *const colour_keys[] = {"optimizer", "settings.lr", "recipe_file", NULL};
+static const char *const name_keys[] = {"optimizer", "settings.lr", "recipe_file", "strategy", "tied", NULL};
 static const char *const throttle_keys[] = {"throttle", NULL};
 
 enum { PANEL_HEIGHT = 400, PICTURE_WIDTH = 960 };
@@ -120,10 +119,18 @@ static size_t steps_a_point(const json_t *run)
     return every > 0 ? (size_t)every : 1;
 }
 
+/* Tokens of all ranks up to a point; NaN: results of earlier versions do not say so. */
+static double tokens_at(const json_t *run, size_t step)
+{
+    const json_t *tokens = json_array_get(json_object_get(run, "tokens_seen"), step);
+    return json_is_number(tokens) ? json_number_value(tokens) : NAN;
+}
+
 static void put_point(FILE *file, const json_t *run, size_t step)
 {
     fprintf(file, "%zu %.4f", step * steps_a_point(run) + 1, elapsed_at(run, step));
     slc_bench_put_number(file, 0, 6, smooth_loss(run, step), "?");
+    slc_bench_put_number(file, 0, 0, tokens_at(run, step), "?");
     fputc('\n', file);
 }
 
@@ -141,14 +148,14 @@ static void put_table(FILE *file, const void *what)
     for (size_t i = 0; i < json_array_size(runs); i++) {
         const json_t *run = row_at(runs, i);
         if (!is_first(runs, i, line_keys)) continue;
-        fprintf(file, "# throttle %s, optimizer %s, strategy %s: step, seconds, loss\n",
+        fprintf(file, "# throttle %s, optimizer %s, strategy %s: step, seconds, loss, tokens\n",
                 slc_bench_text(run, "throttle"), slc_bench_text(run, "optimizer"), slc_bench_strategy(run, strategy));
         for (size_t step = 0; step < step_count(run); step++) put_point(file, run, step);
         fputs("\n\n# its freeze\n", file);
         if (freezes(run))
             put_point(file, run, (size_t)slc_bench_number(run, "freeze_step") - 1);
         else
-            fputs("? ? ?\n", file); /* gnuplot would not count an empty block */
+            fputs("? ? ? ?\n", file); /* gnuplot would not count an empty block */
         fputs("\n\n", file);
     }
 }
@@ -184,13 +191,22 @@ static void put_line(FILE *file, const json_t *runs, size_t index, int column)
                 column, colours[number % 6]);
 }
 
-/* Draws one throttle's lines over column 1 (steps) or 2 (seconds). */
+/* Do all runs say how many tokens they had seen? */
+static bool have_tokens(const json_t *runs)
+{
+    bool all = true;
+    for (size_t i = 0; i < json_array_size(runs); i++)
+        all &= !slc_bench_complete(row_at(runs, i)) || !isnan(tokens_at(row_at(runs, i), 0));
+    return all;
+}
+
+/* Draws one throttle's lines over column 1 (steps), 2 (seconds) or 4 (tokens). */
 static void put_panel(FILE *file, const json_t *runs, const json_t *like, int column)
 {
     const char *before = "  plot \\\n";
-    fputs(column == 1 ? "  set xlabel 'step'\n  set title 'loss against step"
-                      : "  set xlabel 'seconds'\n  set title "
-                        "'loss against time, throttle ",
+    fputs(column == 1   ? "  set xlabel 'step'\n  set title 'loss against step"
+          : column == 4 ? "  set xlabel 'tokens'\n  set title 'loss against tokens"
+                        : "  set xlabel 'seconds'\n  set title 'loss against time, throttle ",
           file);
     if (column == 2) slc_gnuplot_put_quoted(file, slc_bench_text(like, "throttle"));
     fputs("; a dot: compression begins'\n", file);
@@ -216,7 +232,8 @@ static double highest(const json_t *runs)
 static void put_script(FILE *file, const void *what)
 {
     const json_t *runs = what;
-    size_t panels = 1 + count_first(runs, json_array_size(runs), throttle_keys);
+    const bool tokens = have_tokens(runs);
+    size_t panels = 1 + tokens + count_first(runs, json_array_size(runs), throttle_keys);
     slc_gnuplot_begin(file, "losses", PICTURE_WIDTH, PANEL_HEIGHT * (int)panels);
     fprintf(file,
             "  set multiplot layout %zu,1\n  set key outside right top\n  set lmargin 10\n  set rmargin 24\n"
@@ -227,6 +244,7 @@ static void put_script(FILE *file, const void *what)
     for (size_t i = 0; i < json_array_size(runs); i++) {
         if (!is_first(runs, i, throttle_keys)) continue;
         if (!steps) put_panel(file, runs, row_at(runs, i), 1);
+        if (!steps && tokens) put_panel(file, runs, row_at(runs, i), 4);
         steps = true;
         put_panel(file, runs, row_at(runs, i), 2);
     }

@@ -309,6 +309,7 @@ static bool must_be_equal(const json_t *a, const json_t *b)
                                        "settings.micro_batches",
                                        "settings.pipeline",
                                        "settings.precision",
+                                       "recipe_file",
                                        NULL};
     if (!slc_bench_alike(a, b, keys)) return false;
     if (!slc_training_is_compressed(slc_bench_text(a, "optimizer"))) return true;

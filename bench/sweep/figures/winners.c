@@ -21,6 +21,7 @@ static const char *const budget_keys[] = {"throttle",
                                           "settings.precision",
                                           "device",
                                           "environment.host",
+                                          "recipe_file",
                                           NULL};
 /* auto is compared with runs that are equal under these. */
 static const char *const beside_keys[] = {"throttle", "budget", "tied", "world", "label", NULL};

@@ -216,7 +216,7 @@ static const slc_option fixed_rows[] = {
      "Clip the gradient's global norm; 0: do not", 0, 1e30, CONFIG(clip)},
     {"dropout", "X", TRAINING, REAL, FIELD(dropout), "0", SLC_SAVED | SLC_MEASURED,
      "Share of embeddings, attention probabilities and branches that a step leaves out; 0: none", 0, 0.99},
-    {"drop-path", "X", TRAINING, REAL, FIELD(drop_path), "0", SLC_SAVED | SLC_MEASURED,
+    {"drop-path", "X", TRAINING, REAL, FIELD(drop_path), "0", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Share of sequences for which a branch of the last block is left out; blocks before it have less, evenly from 0 "
      "at the first; 0: none",
      0, 0.99},
@@ -505,7 +505,13 @@ static sluice_status take_recipe(void *options, const slc_option *row, char *pat
     slc_training_options *o = options;
     (void)row;
     o->recipe = path;
-    return slc_training_recipe_read(path, rows, o);
+    return slc_option_find(taken, "recipe")->list ? SLUICE_OK : slc_training_recipe_read(path, rows, o);
+}
+
+sluice_status slc_training_recipe_take(const char *path, slc_training_options *options)
+{
+    options->recipe = path;
+    return slc_training_recipe_read(path, rows, options);
 }
 
 sluice_status slc_training_option_set(slc_training_options *options, const char *name, const char *text)

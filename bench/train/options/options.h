@@ -55,6 +55,10 @@ typedef enum {
  * numbers and the schedule's horizon in place of what was left open. Keys are the options'
  * names, in a report with underscores. Returns 0, or -1: no memory, no object, or a text that is no UTF-8. */
 int slc_training_options_json(const slc_training_options *options, unsigned uses, json_t *settings);
+/* Sets what no option has set yet from a recipe, for a command in which --recipe is a list. Errors: those of
+ * slc_training_recipe_read. */
+sluice_status slc_training_recipe_take(const char *path, slc_training_options *options);
+
 /* Returns the options that were typed or read by --config and --recipe, without these two and --overwrite, as an object
  * that --config reads. NULL without memory. */
 json_t *slc_training_options_given_json(const slc_training_options *options);
