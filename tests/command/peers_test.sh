@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The programs of bench/compare/peers still do what the scripts of bench/compare ask of them: attention_times and
-# padded_training, which a build with tests has beside `sluice`, and openmpi_perf, if Open MPI's headers are.
+# The programs of bench/compare/peers still do what the scripts of bench/compare ask of them: attention_times,
+# padded_training and head_rows, which a build with tests has beside `sluice`, and openmpi_perf, if Open MPI's headers are.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
 tree=$(cd "$(dirname "$0")/../.." && pwd)
@@ -35,6 +35,9 @@ check 'padded_training: a loss for each step' 2 "$(wc -l <<<"$whole")"
 check 'split between ranks, they are the same' "$whole" "$(losses 2 1 fsdp)"
 check 'split into micro-batches too' "$whole" "$(losses 1 2 dp)"
 check 'it saves the weights' yes "$([ -s "$work/saved.2/model.safetensors" ] && echo yes)"
+
+check 'head_rows: medians of steps that take turns' 1 "$(timeout 60 "$peers/head_rows" nano 32 2 3 |
+    grep -cE '^bert nano, 2 x 32 tokens: [0-9.]+ ms with targets at 15 % of the rows, [0-9.]+ ms with all: -?[0-9.]+ % faster$')"
 
 if ! mpicc -E "$tree/bench/compare/peers/openmpi_perf.c" >/dev/null 2>&1 || ! mpirun --version | grep -q 'Open MPI'; then
     skip 'openmpi_perf: Open MPI and its headers are not installed (openmpi-bin, libopenmpi-dev)'

@@ -50,7 +50,7 @@ equal_bits() {
         check "$schedule: as the run that it goes on from" 0 "$(grep -c 'does not go on as it would' "$work/err")"
         check "$schedule: and in the decay" "$whole" "$(weights "${one[@]}" --strategy oss --resume "$work/run")"
     done
-    check 'a budget' "$whole" "$(weights "${one[@]}" --budget 70% --schedule "$(default_schedule)")"
+    check 'a budget' "$whole" "$(weights "${one[@]}" --budget 92% --schedule "$(default_schedule)")"
     [ "$whole" != "$(weights "${one[@]}" --label-smoothing 0)" ] || check 'smoothing acts' different same
     [ "$whole" != "$(weights "${one[@]}" --layer-decay 0.76)" ] || check 'rates by layer act' different same
 }

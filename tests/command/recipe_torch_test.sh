@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs with a schedule, the optimizer's numbers and smoothed labels have PyTorch's losses and weights, AdamW's in 30 steps
-# and SGD's in 50; rates are those of
-# the transformers that is here, which makes tests/golden/lr_schedules.json anew.
+# Runs with a schedule, the optimizer's numbers, rates by layer and smoothed labels have PyTorch's losses and weights,
+# AdamW's in 30 and 50 steps and SGD's in 50; rates are those of the transformers that is here, which makes
+# tests/golden/lr_schedules.json anew.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
 here=$(cd "$(dirname "$0")" && pwd)
@@ -41,7 +41,7 @@ mkdir "$work/init"
 train --steps 1 --lr 0 --save-weights "$work/init"
 alike --steps 30 --lr 0.003 --lr-min 0.0003 --weight-decay 0.3 --beta1 0.85 --beta2 0.95 --epsilon 1e-6 \
     --label-smoothing 0.1
-alike --steps 30 --lr 0.003 --layer-decay 0.65 --weight-decay 0.1
+alike --steps 50 --lr 0.003 --layer-decay 0.65 --weight-decay 0.1
 sgd=(--optimizer sgd --steps 50 --lr 0.05 --lr-min 0.005)
 alike "${sgd[@]}" --momentum 0
 alike "${sgd[@]}" --weight-decay 0.1
