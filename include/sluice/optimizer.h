@@ -36,7 +36,7 @@ typedef struct {
                                     NULL */
     float *state[SLUICE_OPTIMIZER_STATES_MAX]; /* to be read and written */
     size_t count;
-    uint64_t step; /* from 1 */
+    uint64_t step; /* of the parameter's updates, from 1: steps that left its layer out do not count */
     double learning_rate;
     double gradient_factor; /* multiply each gradient by this first: clipping, and the scale that it lacks; else 1 */
     bool no_decay;          /* as sluice_param_desc says */
@@ -87,8 +87,8 @@ typedef struct {
     sluice_status (*measure)(const sluice_update *update, int64_t *const sums[SLUICE_OPTIMIZER_NORMS_MAX],
                              void *context);
     /* NULL, or called once a step for each measured parameter, in registration order and alike on every rank, with
-     * `norms` as update gets them: after all updates of the step before and before this one's. Not if the step is
-     * skipped. */
+     * `step` and `norms` as update gets them: after all updates of the step before and before this one's. Not if the
+     * step is skipped. */
     void (*agreed)(uint32_t parameter, uint64_t step, const double *norms, void *context);
     /* `update` and `measure` do all their work by kernels on the update's stream: they return before it is done, and
      * give the addresses that they get (`sums` among them) to those kernels alone. false: the work is done when the

@@ -389,6 +389,9 @@ SLUICE_API sluice_status sluice_runtime_replan(sluice_runtime *rt, const char *s
 SLUICE_API bool sluice_layer_here(const sluice_layer *layer);
 /* Does the plan want this layer's forward run again before its backward? False before commit, and for NULL. */
 SLUICE_API bool sluice_layer_recomputes(const sluice_layer *layer);
+/* Do this layer's slots come in the step that runs? False inside a step that leaves the layer out
+ * (sluice_step_options.layers_left_out), and for NULL; else true. Local. */
+SLUICE_API bool sluice_layer_runs(const sluice_layer *layer);
 
 /* ---- Addresses ---- */
 
@@ -438,6 +441,13 @@ typedef struct {
      * that are left out move nothing. Steps with fewer are measured slot by slot alone, and predicted_step_s is 0. 0:
      * all. */
     uint32_t micro_batches;
+    /* Layers that this step leaves out, layer_left_out_count of them in any order; copied. Their slots do not come, and
+     * nothing is gathered, reduced, inspected or updated of parameters that they alone use, which keep values and
+     * states to the bit. The first and the last layer always run, and a tied parameter always takes part. A layer that
+     * runs reads what the last one before it that ran has written: an activation's life must last for that. Not in a
+     * pipeline, and not with a compressed optimizer. NULL: every layer runs. */
+    const sluice_layer *const *layers_left_out;
+    uint64_t layer_left_out_count;
 } sluice_step_options;
 
 /* The times, memory and traffic of a step. */
@@ -585,8 +595,11 @@ SLUICE_API sluice_status sluice_runtime_progress_write(sluice_runtime *rt, const
 
 /* The number of updates applied: what bias correction uses. Local, any time. */
 SLUICE_API uint64_t sluice_runtime_step(const sluice_runtime *rt);
-/* Sets it, on every rank alike. With a compressed optimizer the phase follows it. Collective. Errors: ARGUMENT (2^53 or
- * more), MISMATCH (ranks give different numbers: names the rank), ORDER, and those of a failed world. */
+/* Updates of one parameter: as many, without the steps that left its layer out. Local. */
+SLUICE_API uint64_t sluice_param_updates(const sluice_param *param);
+/* Sets the number of updates, and with it that of every parameter, on every rank alike. With a compressed optimizer the
+ * phase follows it. Collective. Errors: ARGUMENT (2^53 or more), MISMATCH (ranks give different numbers: names the
+ * rank), ORDER, and those of a failed world. */
 SLUICE_API sluice_status sluice_runtime_step_set(sluice_runtime *rt, uint64_t step);
 
 /* These say what was registered. Local, any time, before commit too. */

@@ -19,6 +19,9 @@ typedef struct slc_step_state {
     double learning_rate;
     bool has_group_rates; /* else all parameters have learning_rate */
     double *group_rates;  /* the factors on it, by the parameters' groups; kept from step to step */
+    bool leaves_out;      /* some layers, those for which left_out is set */
+    bool *left_out;       /* [layers], kept from step to step */
+    uint64_t *updates;    /* [parameters]: which of its updates the step makes, from 1; kept from step to step */
     float scale;          /* of sums over ranks and micro-batches, by which reductions multiply them */
     double left_scale;    /* what is left of it to updates: 1, unless reductions leave it to them */
     double factor;        /* of clipping */

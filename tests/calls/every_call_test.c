@@ -135,6 +135,7 @@ static int32_t row_numbers[2] = {7, 1};
 static bool flag;
 CALL(replan, sluice_runtime_replan(GIVE(1, p->rt), GIVE(2, "dp"), GIVE(3, "one_ahead"), 0))
 CALL(layer_here, answer(sluice_layer_here(GIVE(1, p->first))))
+CALL(layer_runs, answer(sluice_layer_runs(GIVE(1, p->first))))
 CALL(recomputes, answer(sluice_layer_recomputes(GIVE(1, p->first))))
 CALL(param_dtype, answer(sluice_param_dtype(GIVE(1, p->w)) == SLUICE_BF16))
 CALL(gradient_dtype, answer(sluice_param_gradient_dtype(GIVE(1, p->w)) == SLUICE_BF16))
@@ -172,6 +173,7 @@ CALL(state_extent, sluice_param_state_extent(GIVE(1, p->w), GIVE(2, "exp_avg"), 
 CALL(state_count, answer(sluice_param_state_count(GIVE(1, p->w), GIVE(2, "exp_avg"))))
 CALL(progress_read, sluice_runtime_progress_read(GIVE(1, p->rt), GIVE(2, NULL), GIVE(3, "frozen_at"), GIVE(4, &number)))
 CALL(progress_write, sluice_runtime_progress_write(GIVE(1, p->rt), GIVE(2, NULL), GIVE(3, "frozen_at"), 0))
+CALL(param_updates, answer(sluice_param_updates(GIVE(1, p->w)) > 0))
 CALL(runtime_step, answer(sluice_runtime_step(GIVE(1, p->rt))))
 CALL(step_set, sluice_runtime_step_set(GIVE(1, p->rt), 1))
 CALL(param_name, answer(sluice_param_name(GIVE(1, p->w)) != NULL))
@@ -397,6 +399,7 @@ static const row table[] = {
 
     {HOOKS, "sluice_runtime_replan", replan, "Akk", BETWEEN_STEPS},
     {HOOKS, "sluice_layer_here", layer_here, "N", ALWAYS},
+    {HOOKS, "sluice_layer_runs", layer_runs, "N", ALWAYS},
     {HOOKS, "sluice_layer_recomputes", recomputes, "N", ANSWERS_AFTER_COMMIT},
     {HOOKS, "sluice_param_dtype", param_dtype, "N", ALWAYS},
     {HOOKS, "sluice_param_gradient_dtype", gradient_dtype, "N", ALWAYS},
@@ -428,6 +431,7 @@ static const row table[] = {
     {HOOKS, "sluice_param_state_count", state_count, "NN", ANSWERS_AFTER_COMMIT},
     {HOOKS, "sluice_runtime_progress_read", progress_read, "AkAA", BETWEEN_STEPS},
     {HOOKS, "sluice_runtime_progress_write", progress_write, "AkA", BETWEEN_STEPS},
+    {HOOKS, "sluice_param_updates", param_updates, "N", ANSWERS_AFTER_COMMIT},
     {HOOKS, "sluice_runtime_step", runtime_step, "N", ANSWERS_AFTER_COMMIT},
     {HOOKS, "sluice_runtime_step_set", step_set, "A", BETWEEN_STEPS},
     {HOOKS, "sluice_param_name", param_name, "N", ALWAYS},

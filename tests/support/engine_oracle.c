@@ -74,15 +74,37 @@ static bool sum_rows(const known_param *k, int ranks, uint64_t step, uint32_t fi
     return any;
 }
 
+bool engine_oracle_leaves_out(const engine_model *w, uint64_t step, uint32_t layer)
+{
+    bool may = w->t->leaves_out && layer && layer + 1 < w->t->layers;
+    for (uint32_t p = 0; may && p < w->param_count; p++) may = !engine_model_looks_up(&w->params[p], layer);
+    return may && mix((w->t->seed * 64 + step) * 8 + layer) % 3 == 0;
+}
+
+static bool leaves_out_param(const engine_model *w, uint64_t step, const known_param *k)
+{
+    return k->tied_layer < 0 && engine_oracle_leaves_out(w, step, k->layer);
+}
+
+uint64_t engine_oracle_updates(const engine_model *w, const known_param *k, uint64_t step)
+{
+    uint64_t count = 0;
+    for (uint64_t s = 1; s <= step; s++) count += !leaves_out_param(w, s, k);
+    return count;
+}
+
 /* The gradient of one rank over micro-batches first..last, added in the order in which the slots add; each sum is of
  * the gradient's type. */
-static float local_gradient(const known_param *k, int rank, uint64_t step, uint32_t first, uint32_t last, uint32_t p,
+static float local_gradient(const engine_model *w, int rank, uint64_t step, uint32_t first, uint32_t last, uint32_t p,
                             uint64_t i)
 {
+    const known_param *k = &w->params[p];
+    const uint32_t users[] = {k->layer, (uint32_t)k->tied_layer, (uint32_t)k->last_layer};
     float sum = 0;
     bool any = false;
     for (uint32_t m = first; m <= last; m++)
         for (uint32_t use = k->last_layer >= 0 ? 3 : k->tied_layer >= 0 ? 2 : 1; use-- > 0;) {
+            if (engine_oracle_leaves_out(w, step, users[use])) continue;
             if (k->row_elements && use == 0) {
                 if (!k->split) add_looked_up(k, rank, step, m, p, i, &sum);
                 continue;
@@ -133,15 +155,15 @@ void engine_oracle_reduce(engine_model *w, uint64_t step)
             uint32_t groups = t->each ? micro_batches : 1;
             for (uint32_t g = 0; g < groups; g++) {
                 uint32_t first = t->each ? g : 0, last = t->each ? g : micro_batches - 1;
-                float sum = local_gradient(k, 0, step, first, last, p, i);
-                for (int r = 1; r < t->ranks; r++) sum = sum + local_gradient(k, r, step, first, last, p, i);
+                float sum = local_gradient(w, 0, step, first, last, p, i);
+                for (int r = 1; r < t->ranks; r++) sum = sum + local_gradient(w, r, step, first, last, p, i);
                 reduced = g ? reduced + scale * sum : scale * sum;
                 if (narrow) reduced = engine_model_rounded(reduced);
                 if (!k->split || !sum_rows(k, t->ranks, step, first, last, p, i, &looked_up)) continue;
                 reduced = reduced + scale * looked_up;
                 if (narrow) reduced = engine_model_rounded(reduced);
             }
-            k->gradient[i] = reduced;
+            k->gradient[i] = leaves_out_param(w, step, k) ? 0 : reduced;
         }
     }
 }
@@ -163,11 +185,11 @@ static void apply_own(engine_model *w, uint64_t step, double factor)
                            .gradient = k->gradient,
                            .state = {k->m},
                            .count = k->count,
-                           .step = step,
+                           .step = engine_oracle_updates(w, k, step),
                            .learning_rate = rate_of(w, step, k),
                            .gradient_factor = factor,
                            .no_decay = k->no_decay};
-        if (!k->frozen) engine_model_update(&u, NULL);
+        if (!k->frozen && !leaves_out_param(w, step, k)) engine_model_update(&u, NULL);
     }
 }
 
@@ -183,15 +205,16 @@ static int apply_lamb(engine_model *w, uint64_t step)
                                    .beta2 = lamb->beta2,
                                    .epsilon = lamb->epsilon,
                                    .weight_decay = lamb->weight_decay,
-                                   .gradient_factor = 1,
-                                   .bias_correction1 = 1 - pow(lamb->beta1, (double)step),
-                                   .bias_correction2 = 1 - pow(lamb->beta2, (double)step)};
+                                   .gradient_factor = 1};
     RANK_CHECK(!slc_device_open("cpu", &device));
     RANK_CHECK(!slc_stream_create(device, 1, &stream));
     for (uint32_t p = 0; p < w->param_count; p++) {
         known_param *k = &w->params[p];
-        if (k->frozen) continue;
+        if (k->frozen || leaves_out_param(w, step, k)) continue;
+        const double applied = (double)engine_oracle_updates(w, k, step);
         settings.learning_rate = rate_of(w, step, k);
+        settings.bias_correction1 = 1 - pow(lamb->beta1, applied);
+        settings.bias_correction2 = 1 - pow(lamb->beta2, applied);
         int64_t values[SLC_NORM_BINS] = {0}, updates[SLC_NORM_BINS] = {0};
         const slc_lamb_bins bins = {values, updates};
         const slc_adamw_range range = {.count = k->count,

@@ -127,7 +127,8 @@ static int backward(engine_model *w, uint32_t layer, uint64_t step, uint32_t m)
         void *gradient = ask ? sluice_param_gradient_fresh(k->param, &fresh) : sluice_param_gradient(k->param);
         RANK_CHECK(gradient);
         if (engine_model_looks_up(k, layer)) {
-            RANK_CHECK(!fresh);
+            RANK_CHECK(!fresh || w->t->leaves_out); /* else the other use came before */
+            if (fresh) memset(gradient, 0, k->count * (k->bf16_gradient ? 2 : 4));
             add_rows(w, p, step, m, gradient);
             continue;
         }
@@ -152,6 +153,7 @@ static int check_read(engine_model *w)
 {
     for (uint32_t p = 0; p < w->param_count; p++) {
         known_param *k = &w->params[p];
+        RANK_CHECK(sluice_param_updates(k->param) == engine_oracle_updates(w, k, sluice_runtime_step(w->rt)));
         float *got = calloc(k->count, sizeof *got);
         RANK_CHECK(!sluice_param_read(k->param, 0, k->count, got));
         RANK_CHECK(!memcmp(got, k->value, k->count * sizeof *got));
@@ -174,21 +176,34 @@ static int evaluate(engine_model *w, uint32_t passes)
     return 0;
 }
 
+/* The runtime must say what the oracle does. */
+static bool runs(const engine_model *w, uint64_t step, uint32_t layer)
+{
+    const bool runs_here = sluice_layer_runs(w->layer[layer]);
+    if (runs_here == engine_oracle_leaves_out(w, step, layer)) abort();
+    return runs_here;
+}
+
 static int train_step(engine_model *w, uint64_t step)
 {
     const trial *t = w->t;
     sluice_step_options options = engine_oracle_options(t, step);
     double factor = 1, rates[GROUPS];
+    const sluice_layer *left_out[LAYERS_MAX];
+    for (uint32_t l = 0; l < t->layers; l++)
+        if (engine_oracle_leaves_out(w, step, l)) left_out[options.layer_left_out_count++] = w->layer[l];
+    options.layers_left_out = left_out;
     for (uint32_t g = 0; g < options.group_count; g++) rates[g] = options.group_rates[g];
     if (options.group_rates) options.group_rates = rates;
     RANK_CHECK(!sluice_step_begin(w->rt, &options));
     for (uint32_t g = 0; g < options.group_count; g++) rates[g] = 1e30; /* they have been copied */
+    memset(left_out, 0, sizeof left_out);
     for (uint32_t m = 0; m < engine_oracle_micro_batches(t, step); m++) {
         if (look_up(w, step, m)) return 1;
         for (uint32_t l = 0; l < t->layers; l++)
-            if (forward(w, l)) return 1;
+            if (runs(w, step, l) && forward(w, l)) return 1;
         for (uint32_t l = t->layers; l-- > 0;)
-            if (backward(w, l, step, m)) return 1;
+            if (runs(w, step, l) && backward(w, l, step, m)) return 1;
     }
     sluice_step_report report = SLUICE_INIT(sluice_step_report);
     RANK_CHECK(!sluice_step_end(w->rt, &report));

@@ -38,7 +38,8 @@ trial random_trial(uint64_t seed)
                    .direct = draw(&random, 2),
                    .clip = draw(&random, 3) || lamb ? 0 : 0.5,
                    .block = blocks[draw(&random, 4)],
-                   .fewer = seed % 2};
+                   .fewer = seed % 2,
+                   .leaves_out = mix(seed + 99999) % 3 == 0};
 }
 
 trial look_up_trial(uint64_t seed)
@@ -54,13 +55,13 @@ void check_trial(trial t)
 {
     int failed = run_ranks(t.ranks, engine_steps_run, &t, t.changing_steps ? 300 : 120);
     if (failed)
-        print_error("seed %llu: %d ranks, %u layers, M %u%s, %s, %s, each %d, direct %d, clip %g, block %llu, %u "
+        print_error("seed %llu: %d ranks, %u layers%s, M %u%s, %s, %s, each %d, direct %d, clip %g, block %llu, %u "
                     "changing steps, bf16 layers %llx, wire %d, mixed update %d, lamb %d, look-ups %d, split %d, "
                     "updates %s, %u threads\n",
-                    (unsigned long long)t.seed, t.ranks, t.layers, t.micro_batches, t.fewer ? " at most" : "",
-                    t.random ? "random" : t.schedule, t.strategy, t.each, t.direct, t.clip, (unsigned long long)t.block,
-                    t.changing_steps, (unsigned long long)t.bf16_layers, t.bf16_wire, t.mixed_update, t.lamb,
-                    t.look_ups, t.split, t.updates ? t.updates : "one at a time", t.threads);
+                    (unsigned long long)t.seed, t.ranks, t.layers, t.leaves_out ? " at most" : "", t.micro_batches,
+                    t.fewer ? " at most" : "", t.random ? "random" : t.schedule, t.strategy, t.each, t.direct, t.clip,
+                    (unsigned long long)t.block, t.changing_steps, (unsigned long long)t.bf16_layers, t.bf16_wire,
+                    t.mixed_update, t.lamb, t.look_ups, t.split, t.updates ? t.updates : "one at a time", t.threads);
     assert_int_equal(failed, 0);
 }
 

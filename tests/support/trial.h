@@ -11,7 +11,8 @@ typedef struct {
     uint64_t seed;
     int ranks;
     uint32_t layers, micro_batches;
-    bool fewer; /* steps have micro_batches at most, each a number of its own */
+    bool fewer;      /* steps have micro_batches at most, each a number of its own */
+    bool leaves_out; /* steps leave layers out, each others */
     const char *schedule, *strategy;
     sluice_recompute recompute;
     bool random;             /* strategies and order are drawn from the seed */

@@ -209,6 +209,7 @@ sluice_status sluice_runtime_step_set(sluice_runtime *rt, uint64_t step)
     if (!status) status = slc_runtime_drain(rt);
     if (status) return status;
     rt->step = step;
+    for (uint32_t p = 0; p < rt->model.param_count; p++) rt->model.params[p]->missed = 0;
     return status ? status : slc_phase_follow(rt);
 }
 

@@ -70,6 +70,19 @@ bool sluice_layer_recomputes(const sluice_layer *layer)
            layer->rt->current.plan->recompute[layer->index];
 }
 
+bool sluice_layer_runs(const sluice_layer *layer)
+{
+    if (!layer) return false;
+    const sluice_runtime *rt = layer->rt;
+    if (rt->mode != SLC_IN_STEP || !sluice_layer_here(layer)) return true;
+    return !rt->steps[rt->train.parity].left_out[layer->index];
+}
+
+uint64_t sluice_param_updates(const sluice_param *param)
+{
+    return param ? param->rt->step - param->missed : 0;
+}
+
 const char *sluice_layer_strategy_name(const sluice_layer *layer)
 {
     const sluice_runtime *rt = layer ? layer->rt : NULL;

@@ -14,6 +14,7 @@
 #include "lib/engine/step/agreement.h"
 #include "lib/engine/step/drain.h"
 #include "lib/engine/step/gradients.h"
+#include "lib/engine/step/left_out.h"
 #include "lib/engine/step/messages.h"
 #include "lib/engine/step/pass.h"
 #include "lib/engine/stages/stage_evaluation.h"
@@ -86,6 +87,12 @@ static void take_group_rates(const sluice_runtime *rt, slc_step_state *step, con
         step->group_rates[g] = options->group_rates[g];
 }
 
+/* Does the step run less than its plan has? */
+static bool is_partial(const sluice_runtime *rt, const slc_step_state *step)
+{
+    return step->leaves_out || step->micro_batches < rt->job.micro_batches;
+}
+
 sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *given)
 {
     sluice_step_options full = {0}, *options = &full;
@@ -95,6 +102,7 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
     if (!given || !isfinite(options->learning_rate) || !isfinite(options->gradient_scale))
         return slc_error(SLUICE_ERR_ARGUMENT, "step_begin: learning_rate and gradient_scale must be finite numbers");
     status = check_group_rates(rt, options);
+    if (!status) status = slc_left_out_check(rt, options);
     if (status) return status;
     if (options->micro_batches > rt->config.micro_batches)
         return slc_error(SLUICE_ERR_ARGUMENT,
@@ -117,6 +125,8 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
     if (scale == 0) scale = 1.0 / ((double)rt->replicas * micro_batches);
     *step = (slc_step_state){.norms = step->norms,
                              .group_rates = step->group_rates,
+                             .left_out = step->left_out,
+                             .updates = step->updates,
                              .ahead = step->ahead,
                              .step = rt->step + 1,
                              .started_ns = slc_clock_ns(),
@@ -128,6 +138,7 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
                              .factor = 1,
                              .bad_param = SLC_NONE};
     take_group_rates(rt, step, options);
+    slc_left_out_take(rt, step, options);
     begin_compressed(rt, step, options);
     slc_look_ups_forget(rt);
     slc_marks_begin_step(rt);
@@ -135,7 +146,7 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
     if (!status) status = slc_pass_begin(rt, pass);
     if (!status) status = slc_pass_leave_out(rt, pass, &step->exposed_s);
     if (status) return slc_runtime_fail(rt, status);
-    if (micro_batches < rt->config.micro_batches) slc_measure_unlike(rt->measure);
+    if (is_partial(rt, step)) slc_measure_unlike(rt->measure);
     rt->mode = SLC_IN_STEP;
     return SLUICE_OK;
 }
@@ -201,7 +212,9 @@ static sluice_status check_order(sluice_layer *layer, slot_call call)
     return slc_error(SLUICE_ERR_ORDER, "layer \"%s\": %s called where %s of \"%s\" must come (micro-batch %u)%s",
                      layer->name, call_name(call), call_name(expected), rt->model.layers[at]->name,
                      next_micro_batch(rt),
-                     recompute ? "; ask sluice_layer_recomputes which layers run their forward again" : "");
+                     !sluice_layer_runs(layer) ? "; this step leaves the layer out, as sluice_layer_runs says"
+                     : recompute               ? "; ask sluice_layer_recomputes which layers run their forward again"
+                                               : "");
 }
 
 static void make_valid(sluice_runtime *rt, const sluice_layer *layer, const slc_item *slot, bool gradients)
@@ -318,7 +331,8 @@ static sluice_status slot_end(sluice_layer *layer, slot_call call)
     rt->at.layer = NULL;
     rt->at.state = call == RECOMPUTE_END ? SLC_RECOMPUTED : SLC_BETWEEN_SLOTS;
     if (!status && call != RECOMPUTE_END) status = slc_pass_slot_end(rt, pass);
-    if (!status && call == BACKWARD_END) status = slc_pass_leave_out(rt, pass, &rt->steps[pass->parity].exposed_s);
+    if (!status && call != RECOMPUTE_END && !pass->evaluate)
+        status = slc_pass_leave_out(rt, pass, &rt->steps[pass->parity].exposed_s);
     if (pass->evaluate && rt->at.cursor == pass->slot_count) {
         pass->has_previous = true;
         slc_look_ups_forget(rt);
@@ -399,7 +413,7 @@ static sluice_step_report make_report(const sluice_runtime *rt, const slc_step_s
         .own_norm = rt->config.clip > 0 && any_onebit(rt) && step->mode != SLC_STEP_AVERAGE ? slc_own_norm(step) : NAN,
         .skipped = step->skip,
         .plan = rt->current.number,
-        .predicted_step_s = step->micro_batches == rt->job.micro_batches ? rt->current.predicted.step_s : 0,
+        .predicted_step_s = is_partial(rt, step) ? 0 : rt->current.predicted.step_s,
         .peak_bytes = slc_arena_peak(rt->memory.arena),
         .bytes_sent = count_bytes_sent(rt) - step->bytes_sent_before};
 }
@@ -450,6 +464,7 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
     if (status) return slc_runtime_fail(rt, status);
     pass->has_previous = true;
     if (!step->skip) rt->step = step->step;
+    if (!step->skip) slc_left_out_count(rt, step);
     if (!step->skip) slc_phase_note_replicas(rt, step->mode);
     step->stage.slots_s = rt->measure->step_compute_s;
     slc_stage_report_note(rt, step);

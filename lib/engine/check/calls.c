@@ -18,6 +18,7 @@ typedef struct {
     double learning_rate, gradient_scale;
     uint64_t exchange, micro_batches;
     uint64_t group_rates; /* hash over all; 0: none */
+    uint64_t left_out;    /* layers: hash over their numbers; 0: none */
     uint64_t written;     /* hash over all parameters */
 } saying;
 
@@ -64,6 +65,10 @@ static sluice_status compare_saying(const saying *zero, const saying *other, int
         return slc_error(SLUICE_ERR_MISMATCH,
                          "%s: group_rates are others on rank 0 and on rank %d; give every rank the same", zero->call,
                          r);
+    if (zero->left_out != other->left_out)
+        return slc_error(SLUICE_ERR_MISMATCH,
+                         "%s: layers_left_out are others on rank 0 and on rank %d; give every rank the same",
+                         zero->call, r);
     return SLUICE_OK;
 }
 
@@ -109,6 +114,14 @@ static sluice_status compare_all(sluice_runtime *rt, const saying *all)
     return other_writes ? find_written(rt) : SLUICE_OK;
 }
 
+static uint64_t hash_left_out(const sluice_step_options *options)
+{
+    uint64_t hash = options->layers_left_out && options->layer_left_out_count ? SLC_FNV_START : 0;
+    for (uint64_t i = 0; hash && i < options->layer_left_out_count; i++)
+        hash = slc_fnv(hash, &options->layers_left_out[i]->index, sizeof options->layers_left_out[i]->index);
+    return hash;
+}
+
 sluice_status slc_check_call(sluice_runtime *rt, const char *call, const sluice_param *param,
                              const sluice_step_options *options)
 {
@@ -125,6 +138,7 @@ sluice_status slc_check_call(sluice_runtime *rt, const char *call, const sluice_
         if (options->group_rates)
             mine.group_rates =
                 slc_fnv(SLC_FNV_START, options->group_rates, rt->model.group_count * sizeof *options->group_rates);
+        mine.left_out = hash_left_out(options);
     }
     mine.written = slc_fnv(SLC_FNV_START, rt->check->written, rt->model.param_count * sizeof *rt->check->written);
     saying *all = malloc((size_t)rt->size * sizeof *all);

@@ -370,6 +370,9 @@ static sluice_status apply_progress(loading *l)
 {
     sluice_runtime *rt = l->rt;
     rt->step = l->manifest.step;
+    for (uint32_t p = 0; p < rt->model.param_count; p++) rt->model.params[p]->missed = 0;
+    for (uint32_t p = 0; p < l->manifest.param_count; p++)
+        if (l->params[p]) l->params[p]->missed = l->manifest.params[p].missed;
     if (!rt->compression.on) return SLUICE_OK;
     sluice_status status = slc_staging_claim(rt, false);
     if (!status) status = slc_checkpoint_progress_load(rt, &l->manifest, l->params);

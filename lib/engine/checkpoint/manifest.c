@@ -66,15 +66,23 @@ static void put_param(slc_json_text *text, const slc_manifest *m, const slc_mani
     slc_json_text_string(text, "\n    {\"name\": ", param->name);
     slc_json_text_add(text, ", \"elements\": %llu, \"trainable\": %s", (unsigned long long)param->elements,
                       param->trainable ? "true" : "false");
+    if (param->missed) slc_json_text_add(text, ", \"updates\": %llu", (unsigned long long)(m->step - param->missed));
     for (uint32_t i = 0; param->trainable && i < m->number_count; i++)
         slc_json_text_real(text, i ? ", " : ", \"numbers\": [", param->numbers[i]);
     slc_json_text_add(text, param->trainable && m->number_count ? "]}" : "}");
 }
 
+static int version_of(const slc_manifest *m)
+{
+    bool alike = true;
+    for (uint32_t p = 0; p < m->param_count; p++) alike &= !m->params[p].missed;
+    return alike ? SLC_MANIFEST_VERSION_ALIKE : SLC_MANIFEST_VERSION;
+}
+
 sluice_status slc_manifest_to_json(const slc_manifest *m, char **out)
 {
     slc_json_text text = {0};
-    slc_json_text_add(&text, "{\n  \"version\": %d,\n  \"serial\": %llu,\n  \"step\": %llu", SLC_MANIFEST_VERSION,
+    slc_json_text_add(&text, "{\n  \"version\": %d,\n  \"serial\": %llu,\n  \"step\": %llu", version_of(m),
                       (unsigned long long)m->serial, (unsigned long long)m->step);
     slc_json_text_string(&text, ",\n  \"optimizer\": ", m->optimizer);
     put_names(&text, "states", m->states, m->state_count);
@@ -114,6 +122,7 @@ typedef struct {
     const char *name;
     uint64_t elements;
     bool trainable;
+    uint64_t updates;
     json_t *numbers;
 } param_row;
 
@@ -138,9 +147,8 @@ static const slc_json_field top_fields[] = {
     OPTIONAL(top_row, crc32c, SLC_JSON_SIZE),      OPTIONAL(top_row, serial, SLC_JSON_SIZE),
 };
 static const slc_json_field param_fields[] = {
-    REQUIRED(param_row, name, SLC_JSON_NAME),
-    REQUIRED(param_row, elements, SLC_JSON_SIZE),
-    REQUIRED(param_row, trainable, SLC_JSON_FLAG),
+    REQUIRED(param_row, name, SLC_JSON_NAME),      REQUIRED(param_row, elements, SLC_JSON_SIZE),
+    REQUIRED(param_row, trainable, SLC_JSON_FLAG), OPTIONAL(param_row, updates, SLC_JSON_SIZE),
     OPTIONAL(param_row, numbers, SLC_JSON_ARRAY),
 };
 static const slc_json_field number_fields[] = {
@@ -211,20 +219,23 @@ static sluice_status read_numbers(const slc_json_place *param, const json_t *num
     return status;
 }
 
-static sluice_status read_param(const slc_json_place *at, const json_t *object, json_t *names, uint32_t numbers,
+static sluice_status read_param(const slc_json_place *at, const json_t *object, json_t *names, const slc_manifest *m,
                                 slc_manifest_param *out)
 {
-    param_row row = {0};
-    slc_json_place name = {at, "name", 0}, elements = {at, "elements", 0};
+    param_row row = {.updates = m->step};
+    slc_json_place name = {at, "name", 0}, elements = {at, "elements", 0}, updates = {at, "updates", 0};
     sluice_status status = SLC_JSON_MEMBERS(at, object, param_fields, &row);
     if (status) return status;
+    if (row.updates > m->step)
+        return slc_json_fault(&updates, "%llu, of a checkpoint after %llu", (unsigned long long)row.updates,
+                              (unsigned long long)m->step);
     if (!row.elements || row.elements > elements_max)
         return slc_json_fault(&elements, "%llu; give 1 to 2^56", (unsigned long long)row.elements);
     if (json_object_get(names, row.name)) return slc_json_fault(&name, "\"%s\" is there already", row.name);
     if (json_object_set_new(names, row.name, json_true())) return slc_error(SLUICE_ERR_MEMORY, "manifest");
-    *out = (slc_manifest_param){.elements = row.elements, .trainable = row.trainable};
+    *out = (slc_manifest_param){.elements = row.elements, .trainable = row.trainable, .missed = m->step - row.updates};
     status = copy_name(row.name, &out->name);
-    return status ? status : read_numbers(at, row.numbers, numbers, out);
+    return status ? status : read_numbers(at, row.numbers, m->number_count, out);
 }
 
 static sluice_status read_params(const slc_json_place *top, const json_t *params, slc_manifest *out)
@@ -237,7 +248,7 @@ static sluice_status read_params(const slc_json_place *top, const json_t *params
     if (!status && count >= UINT32_MAX) status = slc_json_fault(&list, "%zu are too many", count);
     for (size_t p = 0; !status && p < count; p++) {
         slc_json_place at = {&list, NULL, p};
-        status = read_param(&at, json_array_get(params, p), names, out->number_count, &out->params[p]);
+        status = read_param(&at, json_array_get(params, p), names, out, &out->params[p]);
         out->param_count = (uint32_t)p + 1;
     }
     json_decref(names);
@@ -274,7 +285,8 @@ static sluice_status read_files(const slc_json_place *top, const json_t *files, 
 /* The text of any version that is read; the newest one says what is wrong with another text. */
 static sluice_status parse_version(const char *text, size_t length, json_t **document, int *version)
 {
-    static const int versions[] = {SLC_MANIFEST_VERSION, SLC_MANIFEST_VERSION_UNCOUNTED, SLC_MANIFEST_VERSION_UNSEALED};
+    static const int versions[] = {SLC_MANIFEST_VERSION, SLC_MANIFEST_VERSION_ALIKE, SLC_MANIFEST_VERSION_UNCOUNTED,
+                                   SLC_MANIFEST_VERSION_UNSEALED};
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
         *version = versions[i];
         if (!slc_json_parse(text, length, *version, *version, document)) return SLUICE_OK;

@@ -8,8 +8,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Versions 1 and 2 are read too: neither counted saves, and 1 had no checksum. */
-enum { SLC_MANIFEST_VERSION = 3, SLC_MANIFEST_VERSION_UNCOUNTED = 2, SLC_MANIFEST_VERSION_UNSEALED = 1 };
+/* A manifest in which a parameter has fewer updates than steps is of version 4, which builds that would take them for
+ * equal do not read; others are of version 3. Versions 1 and 2 are read too: neither counted saves, and 1 had no
+ * checksum. */
+enum {
+    SLC_MANIFEST_VERSION = 4,
+    SLC_MANIFEST_VERSION_ALIKE = 3,
+    SLC_MANIFEST_VERSION_UNCOUNTED = 2,
+    SLC_MANIFEST_VERSION_UNSEALED = 1
+};
 
 enum { SLC_MANIFEST_OWN_MAX = 4, SLC_MANIFEST_NUMBERS_MAX = 12 };
 
@@ -17,6 +24,7 @@ typedef struct {
     char *name;
     uint64_t elements;
     bool trainable;                           /* it has optimizer states */
+    uint64_t missed;                          /* steps that left it out; at most slc_manifest.step */
     double numbers[SLC_MANIFEST_NUMBERS_MAX]; /* number_count of them, if it is trainable */
 } slc_manifest_param;
 

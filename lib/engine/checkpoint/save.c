@@ -60,7 +60,8 @@ static sluice_status describe_manifest(const sluice_runtime *rt, slc_saving *s)
     for (uint32_t p = 0; p < rt->model.param_count; p++)
         out->params[p] = (slc_manifest_param){.name = rt->model.params[p]->name,
                                               .elements = rt->model.params[p]->count,
-                                              .trainable = !rt->model.params[p]->frozen};
+                                              .trainable = !rt->model.params[p]->frozen,
+                                              .missed = rt->model.params[p]->missed};
     slc_checkpoint_progress_save(rt, out);
     return SLUICE_OK;
 }

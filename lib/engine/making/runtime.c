@@ -19,6 +19,7 @@
 #include "lib/engine/runtime.h"
 #include "lib/engine/settings.h"
 #include "lib/engine/step/agreement.h"
+#include "lib/engine/step/left_out.h"
 #include "lib/engine/step/messages.h"
 #include "lib/engine/step/pass.h"
 #include "lib/engine/step/progress.h"
@@ -210,6 +211,7 @@ sluice_status sluice_runtime_commit(sluice_runtime *rt)
 
     status = slc_engine_compare_registration(rt);
     if (!status) status = make_group_rates(rt);
+    if (!status) status = slc_left_out_create(rt);
     if (!status) status = slc_stage_begin(rt);
     if (!status) status = slc_engine_choose_block(rt);
     if (!status) status = slc_engine_make_job(rt);
@@ -277,6 +279,7 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     slc_pinned_destroy(&rt->compression.memory);
     slc_norms_destroy(rt);
     for (int i = 0; i < 2; i++) free(rt->steps[i].group_rates);
+    slc_left_out_destroy(rt);
     if (rt->device) {
         slc_lane_events_destroy(&rt->lanes.events);
         slc_stream_destroy(&rt->compute);

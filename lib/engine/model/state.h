@@ -24,13 +24,14 @@ struct sluice_param {
     uint64_t count;
     sluice_dtype dtype;
     bool frozen, no_decay, tied, no_backward_value;
-    bool apart;     /* replicas differ by roundings: whatever reads it takes each element from its owner */
-    uint32_t group; /* of the step's rates */
-    uint32_t unit;  /* SLC_NONE: it lies in another stage */
-    uint64_t first; /* its first element in the unit */
-    bool fresh;     /* nothing has been added to its gradient yet: the content is undefined */
-    uint32_t norm;  /* index of its first norm in slc_step_state.norms; valid if the optimizer asks
-                       for norms and the parameter is trainable */
+    bool apart;      /* replicas differ by roundings: whatever reads it takes each element from its owner */
+    uint32_t group;  /* of the step's rates */
+    uint32_t unit;   /* SLC_NONE: it lies in another stage */
+    uint64_t first;  /* its first element in the unit */
+    uint64_t missed; /* steps that were applied without it, because they left its layer out */
+    bool fresh;      /* nothing has been added to its gradient yet: the content is undefined */
+    uint32_t norm;   /* index of its first norm in slc_step_state.norms; valid if the optimizer asks
+                        for norms and the parameter is trainable */
     uint64_t row_elements, most_rows; /* its layer reads at most so many rows of so many elements; 0: all of it */
     uint32_t rows_set;   /* micro-batches of this step (in evaluation: of this pass) whose rows are known */
     uint32_t rows_unit;  /* the unit of rows that its layer reads and adds to; SLC_NONE: not split */

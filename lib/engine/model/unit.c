@@ -52,7 +52,7 @@ sluice_update slc_update_of(const sluice_runtime *rt, uint32_t unit, const sluic
         .value = state->master ? state->master + owned : value,
         .rounded = state->master ? value : NULL,
         .count = range->count,
-        .step = step->step,
+        .step = step->updates[param->number],
         .learning_rate =
             step->has_group_rates ? step->learning_rate * step->group_rates[param->group] : step->learning_rate,
         .gradient_factor = step->factor * step->left_scale,

@@ -6,6 +6,7 @@
 #include "lib/engine/model/unit.h"
 #include "lib/engine/rows/look_up.h"
 #include "lib/engine/runtime.h"
+#include "lib/engine/step/left_out.h"
 
 /* Zeroes the elements of a gradient that belong to no parameter, so that they neither count in a norm nor are NaN. */
 static sluice_status zero_padding(sluice_runtime *rt, uint32_t u)
@@ -30,7 +31,7 @@ sluice_status slc_gradients_begin(sluice_runtime *rt, const sluice_layer *layer,
         sluice_status status = rt->units[u].look_up ? slc_look_up_begin_gradient(rt, u) : SLUICE_OK;
         if (status) return status;
         if (!rt->job.each && micro_batch) continue;
-        if (!rt->job.units[u].trainable) continue;
+        if (!rt->job.units[u].trainable || slc_left_out_unit(rt, &rt->steps[rt->train.parity], u)) continue;
         slc_unit_gradient_slots(&rt->job, &rt->job.units[u], &first, &last);
         if (first != item->slot) continue;
         for (uint32_t p = 0; p < rt->units[u].param_count; p++) rt->units[u].params[p]->fresh = true;
@@ -52,7 +53,7 @@ sluice_status slc_gradients_end(sluice_runtime *rt, const sluice_layer *layer, c
         sluice_status ended = rt->units[u].look_up ? slc_look_up_end_gradient(rt, u, micro_batch) : SLUICE_OK;
         if (ended) return ended;
         if (!rt->job.each && item->micro_batch + 1 != rt->job.micro_batches) continue;
-        if (!rt->job.units[u].trainable) continue;
+        if (!rt->job.units[u].trainable || slc_left_out_unit(rt, &rt->steps[rt->train.parity], u)) continue;
         slc_unit_gradient_slots(&rt->job, &rt->job.units[u], &first, &last);
         for (uint32_t p = 0; last == item->slot && p < rt->units[u].param_count; p++) {
             sluice_param *param = rt->units[u].params[p];

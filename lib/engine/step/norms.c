@@ -3,6 +3,7 @@
  * add words up, so each rank has a word of its own in a maximum. tests/onebit/onebit_engine_test.c covers this file. */
 #include "lib/base/status.h"
 #include "lib/engine/runtime.h"
+#include "lib/engine/step/left_out.h"
 #include "lib/engine/step/agreement.h"
 #include "lib/engine/step/words.h"
 #include "lib/plan/strategy_table.h"
@@ -80,7 +81,8 @@ static void tell_program(const sluice_runtime *rt, const slc_step_state *step, c
 {
     for (uint32_t p = 0; p < rt->model.param_count; p++) {
         const sluice_param *param = rt->model.params[p];
-        if (!param->frozen) rt->optimizer.agreed(p, step->step, norms + param->norm, rt->optimizer.context);
+        if (!param->frozen && !slc_left_out_param(step, param))
+            rt->optimizer.agreed(p, step->updates[p], norms + param->norm, rt->optimizer.context);
     }
 }
 

@@ -13,6 +13,7 @@
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/agreement.h"
 #include "lib/engine/step/claims.h"
+#include "lib/engine/step/left_out.h"
 #include "lib/engine/step/stage_rows.h"
 #include "lib/engine/step/update.h"
 #include "lib/engine/step/words.h"
@@ -139,8 +140,9 @@ static sluice_status on_update(void *argument)
     sluice_status status = slc_update_unit(rt, item, context->step);
     record_work(context, SLC_MOMENT_WORKED, elements);
     if (rt->marks) return status;
-    bool skipped = slc_exchanges(strategy) ? context->step->exchange_off : context->step->skip;
-    if (!skipped)
+    const bool skipped = slc_exchanges(strategy) ? context->step->exchange_off : context->step->skip,
+               in_part = context->step->leaves_out && rt->job.units[item->unit].fused;
+    if (!skipped && !in_part)
         slc_measure_add(slc_exchanges(strategy) ? &rt->measure->compression[SLC_MEASURE_APPLY] : &rt->measure->update,
                         began_ns, elements);
     return status;
@@ -320,8 +322,6 @@ sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t it
 {
     static const bool yes = true;
     sluice_status status = fill_by_kind(rt, pass, item_index, context, op);
-    const slc_item *item = &pass->program->items[item_index];
-    const uint32_t run = context->step->micro_batches;
-    if (!pass->evaluate && slc_is_left_out(item, run, rt->job.micro_batches)) op->skip = &yes;
+    if (!pass->evaluate && slc_left_out_item(rt, context->step, &pass->program->items[item_index])) op->skip = &yes;
     return status;
 }

@@ -11,6 +11,8 @@
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/rows/look_up.h"
 #include "lib/engine/step/claims.h"
+#include "lib/engine/step/gradients.h"
+#include "lib/engine/step/left_out.h"
 #include "lib/engine/step/messages.h"
 #include "lib/engine/step/operations.h"
 #include "lib/engine/step/progress.h"
@@ -382,18 +384,32 @@ static sluice_status close_item(sluice_runtime *rt, slc_pass *pass, uint32_t ind
     return post_item(rt, pass);
 }
 
+/* Goes past an update of the compute lane that its step leaves out. */
+static sluice_status pass_update(sluice_runtime *rt, slc_pass *pass, uint32_t index, double *exposed_s)
+{
+    sluice_status status = wait_for_item(rt, pass, index, exposed_s);
+    if (!status) status = slc_pass_claims(rt, pass, index, false);
+    return status ? status : post_item(rt, pass);
+}
+
+static sluice_status run_update(sluice_runtime *rt, slc_pass *pass, uint32_t index, double *exposed_s)
+{
+    const slc_item *item = &pass->program->items[index];
+    const slc_step_state *step = &rt->steps[item->late ? pass->parity ^ 1 : pass->parity];
+    if (slc_left_out_item(rt, step, item)) return pass_update(rt, pass, index, exposed_s);
+    sluice_status status = open_item(rt, pass, index, exposed_s);
+    if (!status) status = slc_update_on_compute(rt, item, step);
+    return status ? status : close_item(rt, pass, index);
+}
+
 /* Runs the updates on the compute lane that come before its next slot. */
 static sluice_status run_updates(sluice_runtime *rt, slc_pass *pass, double *exposed_s)
 {
     const slc_lane_order *order = running_order(pass);
     while (pass->computed < order->computed_count) {
         uint32_t index = order->computed[pass->computed];
-        const slc_item *item = &pass->program->items[index];
-        if (item->kind == SLC_ITEM_SLOT) break;
-        const slc_step_state *step = &rt->steps[item->late ? pass->parity ^ 1 : pass->parity];
-        sluice_status status = open_item(rt, pass, index, exposed_s);
-        if (!status) status = slc_update_on_compute(rt, item, step);
-        if (!status) status = close_item(rt, pass, index);
+        if (pass->program->items[index].kind == SLC_ITEM_SLOT) break;
+        sluice_status status = run_update(rt, pass, index, exposed_s);
         if (status) return status;
     }
     return SLUICE_OK;
@@ -424,16 +440,31 @@ sluice_status slc_pass_slot_end(sluice_runtime *rt, slc_pass *pass)
     return status;
 }
 
+/* A layer that is left out adds nothing to the gradients of units that move all the same: those that it shares with
+ * layers that run. */
+static sluice_status add_no_gradients(sluice_runtime *rt, const slc_item *slot, const slc_step_state *step)
+{
+    const uint32_t micro_batch = slc_step_ordinal(step, rt->job.micro_batches, slot->micro_batch);
+    if (micro_batch == SLC_NONE || slc_slot_is_forward(&rt->job, slot->slot)) return SLUICE_OK;
+    const sluice_layer *layer = rt->model.layers[slc_slot_layer(&rt->job, slot->slot)];
+    sluice_status status = slc_gradients_begin(rt, layer, slot, micro_batch);
+    if (!status) status = slc_gradients_end(rt, layer, slot, micro_batch);
+    if (!status && slot->micro_batch + 1 == rt->job.micro_batches) slc_writer_wait(&rt->writer, slot->slot, rt->comm);
+    return status;
+}
+
 sluice_status slc_pass_leave_out(sluice_runtime *rt, slc_pass *pass, double *exposed_s)
 {
     sluice_status status = SLUICE_OK;
-    const uint32_t run = rt->steps[pass->parity].micro_batches;
+    const slc_step_state *step = &rt->steps[pass->parity];
     while (!status && rt->at.cursor < pass->slot_count) {
-        const uint32_t slot = pass->slots[rt->at.cursor];
-        if (!slc_is_left_out(&pass->program->items[slot], run, rt->job.micro_batches)) break;
+        const uint32_t index = pass->slots[rt->at.cursor];
+        const slc_item *slot = &pass->program->items[index];
+        if (!slc_left_out_item(rt, step, slot)) break;
         status = run_updates(rt, pass, exposed_s);
-        if (!status) status = wait_for_item(rt, pass, slot, exposed_s);
-        if (!status) status = slc_pass_claims(rt, pass, slot, false);
+        if (!status) status = wait_for_item(rt, pass, index, exposed_s);
+        if (!status) status = add_no_gradients(rt, slot, step);
+        if (!status) status = slc_pass_claims(rt, pass, index, false);
         if (!status) status = post_item(rt, pass);
         rt->at.cursor += !status;
     }

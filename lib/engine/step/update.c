@@ -10,6 +10,7 @@
 #include "lib/engine/model/unit.h"
 #include "lib/engine/onebit/onebit.h"
 #include "lib/engine/runtime.h"
+#include "lib/engine/step/left_out.h"
 #include "lib/kernels/convert/convert.h"
 #include "lib/kernels/host.h"
 #include "lib/kernels/step_words/looking.h"
@@ -67,8 +68,8 @@ static bool follows(const sluice_runtime *rt, const sluice_update *last, const s
     return true;
 }
 
-/* Blocks cut a parameter into ranges that may lie one after the other: these are one. What one call gets has one
- * learning rate. */
+/* Blocks cut a parameter into ranges that may lie one after the other: these are one. What one call gets has one step
+ * and one learning rate. */
 static sluice_status gather(gathering *g, const sluice_update *update, const sluice_optimizer_sums *sums)
 {
     sluice_update *last = g->count ? &g->at[g->count - 1] : NULL;
@@ -76,7 +77,8 @@ static sluice_status gather(gathering *g, const sluice_update *update, const slu
         last->count += update->count;
         return SLUICE_OK;
     }
-    const bool ends = last && (g->count == SLUICE_OPTIMIZER_RANGES_MAX || last->learning_rate != update->learning_rate);
+    const bool ends = last && (g->count == SLUICE_OPTIMIZER_RANGES_MAX || last->step != update->step ||
+                               last->learning_rate != update->learning_rate);
     sluice_status status = ends ? gathering_end(g) : SLUICE_OK;
     if (sums) g->sums[g->count] = *sums;
     g->at[g->count++] = *update;
@@ -94,7 +96,7 @@ static sluice_status measure_part(sluice_runtime *rt, uint32_t unit, const slc_p
     for (uint32_t p = 0; !status && p < state->param_count; p++) {
         const sluice_param *param = state->params[p];
         slc_part range = slc_part_of_param(part, param);
-        if (!range.count) continue;
+        if (!range.count || slc_left_out_param(step, param)) continue;
         sluice_update update = slc_update_of(rt, unit, param, &range, step);
         update.gradient = slc_reduced_at(rt, unit, &range);
         update.gradient_dtype = state->reduced_dtype;
@@ -306,6 +308,7 @@ static sluice_status update_places(const sluice_runtime *rt, sluice_stream *stre
         slc_part part = slc_unit_part(&rt->job.units[item->unit], whole ? 1 : (uint32_t)rt->replicas, b,
                                       whole ? 0 : (uint32_t)rt->replica);
         for (uint32_t p = 0; p < state->param_count; p++) {
+            if (slc_left_out_param(step, state->params[p])) continue;
             slc_part range = slc_part_of_param(&part, state->params[p]);
             slc_part share = share_of(&range, places, first, last);
             if (!share.count) continue;

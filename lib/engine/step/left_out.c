@@ -1,0 +1,106 @@
+/* A step that leaves layers out goes through its whole plan all the same: their slots and operations keep their places
+ * and claims, and do nothing. What a step leaves out is known when it begins, on every rank alike, so that nobody asks.
+ * tests/engine/left_out_test.c covers this file. */
+#include "lib/engine/step/left_out.h"
+
+#include "lib/base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+sluice_status slc_left_out_create(sluice_runtime *rt)
+{
+    for (int i = 0; i < 2; i++) {
+        slc_step_state *step = &rt->steps[i];
+        step->left_out = calloc(rt->model.layer_count, sizeof *step->left_out);
+        step->updates = calloc(rt->model.param_count, sizeof *step->updates);
+        if (!step->left_out || !step->updates)
+            return slc_error(SLUICE_ERR_MEMORY, "updates of %u parameters", rt->model.param_count);
+    }
+    return SLUICE_OK;
+}
+
+void slc_left_out_destroy(sluice_runtime *rt)
+{
+    for (int i = 0; i < 2; i++) {
+        free(rt->steps[i].left_out);
+        free(rt->steps[i].updates);
+    }
+}
+
+static sluice_status check_layer(const sluice_runtime *rt, const sluice_layer *layer, uint64_t place)
+{
+    if (!layer || layer->rt != rt)
+        return slc_error(SLUICE_ERR_ARGUMENT, "step_begin: layers_left_out[%llu] is no layer of this runtime",
+                         (unsigned long long)place);
+    if (layer->index && layer->index + 1 < rt->model.layer_count) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "step_begin: layers_left_out: layer \"%s\" is the %s one, which every step runs; leave out layers "
+                     "between the first and the last",
+                     layer->name, layer->index ? "last" : "first");
+}
+
+/* A layer that looks rows up of a table that is not its own is found by the parameter. */
+static sluice_status check_look_ups(const sluice_runtime *rt, const sluice_layer *layer)
+{
+    for (uint32_t p = 0; p < rt->model.param_count; p++) {
+        const sluice_param *param = rt->model.params[p];
+        if (param->row_elements && param->layer == layer->index)
+            return slc_error(SLUICE_ERR_UNSUPPORTED,
+                             "step_begin: layers_left_out: layer \"%s\" looks up rows of parameter \"%s\", so every "
+                             "step runs it; add that parameter without row_elements",
+                             layer->name, param->name);
+    }
+    return SLUICE_OK;
+}
+
+sluice_status slc_left_out_check(const sluice_runtime *rt, const sluice_step_options *options)
+{
+    sluice_status status = SLUICE_OK;
+    if (!options->layers_left_out || !options->layer_left_out_count) return SLUICE_OK;
+    if (slc_is_stage(&rt->stage))
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "step_begin: layers_left_out: in a pipeline every step runs all layers, because its stages "
+                         "exchange what each of them makes; leave it NULL");
+    if (rt->compression.on)
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "step_begin: layers_left_out: the optimizer %s counts its phases in steps of all parameters; "
+                         "take another optimizer, or leave it NULL",
+                         rt->optimizer.name);
+    for (uint64_t i = 0; !status && i < options->layer_left_out_count; i++) {
+        status = check_layer(rt, options->layers_left_out[i], i);
+        if (!status) status = check_look_ups(rt, options->layers_left_out[i]);
+    }
+    return status;
+}
+
+void slc_left_out_take(const sluice_runtime *rt, slc_step_state *step, const sluice_step_options *options)
+{
+    memset(step->left_out, 0, rt->model.layer_count * sizeof *step->left_out);
+    step->leaves_out = options->layers_left_out && options->layer_left_out_count;
+    for (uint64_t i = 0; step->leaves_out && i < options->layer_left_out_count; i++)
+        step->left_out[options->layers_left_out[i]->index] = true;
+    for (uint32_t p = 0; p < rt->model.param_count; p++) step->updates[p] = step->step - rt->model.params[p]->missed;
+}
+
+void slc_left_out_count(sluice_runtime *rt, const slc_step_state *step)
+{
+    for (uint32_t p = 0; step->leaves_out && p < rt->model.param_count; p++)
+        rt->model.params[p]->missed += slc_left_out_param(step, rt->model.params[p]);
+}
+
+bool slc_left_out_unit(const sluice_runtime *rt, const slc_step_state *step, uint32_t unit)
+{
+    const slc_unit_state *state = &rt->units[unit];
+    bool all = step->leaves_out && state->param_count;
+    for (uint32_t p = 0; all && p < state->param_count; p++) all = slc_left_out_param(step, state->params[p]);
+    return all;
+}
+
+bool slc_left_out_item(const sluice_runtime *rt, const slc_step_state *step, const slc_item *item)
+{
+    if (slc_is_left_out(item, step->micro_batches, rt->job.micro_batches)) return true;
+    if (!step->leaves_out) return false;
+    if (item->kind == SLC_ITEM_SLOT) return step->left_out[slc_slot_layer(&rt->job, item->slot)];
+    return item->unit != SLC_NONE && slc_left_out_unit(rt, step, item->unit);
+}

@@ -1,0 +1,27 @@
+/* What a step leaves out: layers, and what only they use. Private to lib/engine. */
+#pragma once
+
+#include "lib/engine/state.h"
+#include "lib/plan/plan.h"
+
+/* Makes memory for the layers that steps leave out, once for each of the two steps that may be under way. Errors:
+ * MEMORY. */
+sluice_status slc_left_out_create(sluice_runtime *rt);
+void slc_left_out_destroy(sluice_runtime *rt);
+
+/* Refuses layers that cannot be left out. Errors: ARGUMENT, UNSUPPORTED. */
+sluice_status slc_left_out_check(const sluice_runtime *rt, const sluice_step_options *options);
+/* Takes over the layers of a step that begins, and numbers the updates of all parameters. */
+void slc_left_out_take(const sluice_runtime *rt, slc_step_state *step, const sluice_step_options *options);
+/* The step has been applied: counts what it left out. */
+void slc_left_out_count(sluice_runtime *rt, const slc_step_state *step);
+
+/* Is the parameter left out: does it belong to a layer that is, and to no other? */
+static inline bool slc_left_out_param(const slc_step_state *step, const sluice_param *param)
+{
+    return step->leaves_out && !param->tied && step->left_out[param->layer];
+}
+/* Are all parameters of a unit left out? Then nothing of it is moved or updated. */
+bool slc_left_out_unit(const sluice_runtime *rt, const slc_step_state *step, uint32_t unit);
+/* Is a slot or an operation left out, with its micro-batch or with its layer or unit? */
+bool slc_left_out_item(const sluice_runtime *rt, const slc_step_state *step, const slc_item *item);
