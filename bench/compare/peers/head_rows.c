@@ -4,7 +4,6 @@
  * Steps of one model take turns: 15 % of the positions have targets, as in masked text, and then all have, for which the
  * head makes the logits of every row, as it did for both before. Prints the medians of both kinds after two of each, and
  * how much shorter the first one is. tests/command/peers_test.sh covers this file. */
-#define _GNU_SOURCE
 #include <sluice/sluice.h>
 #include <stdint.h>
 #include <stdio.h>

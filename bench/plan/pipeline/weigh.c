@@ -15,7 +15,7 @@ typedef struct {
     const char *strategy, *recompute, *budget;
     uint32_t ranks, micro_batches; /* of the profile as it was; of a rank without a pipeline */
     slc_weighing *out;
-} weighing;
+} comparison;
 
 /* What does not fit, or has too few layers, is no error of the whole. */
 static sluice_status take_why(sluice_status status, slc_weighed *way)
@@ -26,7 +26,7 @@ static sluice_status take_why(sluice_status status, slc_weighed *way)
     return SLUICE_OK;
 }
 
-static sluice_status weigh_without(const weighing *w)
+static sluice_status weigh_without(const comparison *w)
 {
     slc_weighed *way = &w->out->ways[w->out->count++];
     slc_pipeline_rival rival = {0};
@@ -51,7 +51,7 @@ static uint64_t most_bytes(const slc_pipelined *made)
     return most;
 }
 
-static sluice_status weigh_stages(const weighing *w, uint32_t stages, const char *schedule)
+static sluice_status weigh_stages(const comparison *w, uint32_t stages, const char *schedule)
 {
     slc_weighed *way = &w->out->ways[w->out->count++];
     slc_pipeline_options one = *w->options;
@@ -75,7 +75,7 @@ static sluice_status weigh_stages(const weighing *w, uint32_t stages, const char
     return status ? status : back;
 }
 
-static sluice_status weigh_all(const weighing *w)
+static sluice_status weigh_all(const comparison *w)
 {
     static const char *const usual[] = {"1f1b", "interleaved"};
     const bool named = strcmp(w->options->schedule, usual[0]) != 0;
@@ -92,14 +92,14 @@ sluice_status slc_pipelines_weigh(const slc_pipeline_options *options, slc_profi
                                   const char *recompute, const char *budget, slc_weighing *out)
 {
     const uint32_t kept = profile->job.micro_batches;
-    const weighing w = {options,
-                        profile,
-                        strategy,
-                        recompute,
-                        budget,
-                        profile->job.world,
-                        options->micro_batches ? options->micro_batches : kept,
-                        out};
+    const comparison w = {options,
+                          profile,
+                          strategy,
+                          recompute,
+                          budget,
+                          profile->job.world,
+                          options->micro_batches ? options->micro_batches : kept,
+                          out};
     *out = (slc_weighing){0};
     profile->job.micro_batches = w.micro_batches;
     sluice_status status = weigh_all(&w);
