@@ -571,8 +571,8 @@ SLUICE_API sluice_status sluice_param_state_write(sluice_param *param, const cha
 SLUICE_API sluice_status sluice_param_state_read(sluice_param *param, const char *state, uint64_t first, uint64_t count,
                                                  float *dst);
 /* The sum of the squares and the largest magnitude of those elements of a state that this rank owns. Each element has
- * one owner under every strategy, so that the sum and the maximum over all ranks are those of the whole state. Local; it
- * costs reading them. Errors: those of sluice_param_state_read. */
+ * one owner under every strategy, so that the sum and the maximum over all ranks are those of the whole state. Local;
+ * it costs reading them. Errors: those of sluice_param_state_read. */
 SLUICE_API sluice_status sluice_param_state_extent(sluice_param *param, const char *state, double *squares,
                                                    double *largest);
 /* Returns how many elements a state has: the parameter's count, or a length of its own; 0 if the parameter has no such

@@ -155,7 +155,7 @@ optimizers() {
             "$(weights "${one[@]}" --weight-decay 0.01 --beta1 0.9 --beta2 0.999 --epsilon $epsilon --label-smoothing 0)"
         check "$optimizer: epsilon is written down" "$(python3 -c "print($epsilon)")" "$(value epsilon)"
         for option in '--weight-decay 0.5' '--beta1 0.5' '--beta2 0.9' '--epsilon 0.01'; do
-            # shellcheck disable=SC2086 # options are words
+            # shellcheck disable=SC2086,SC2090 # options are words
             other=$(weights "${one[@]}" $option)
             check "$optimizer: $option is taken" 66 ${#other}
             [ "$plain" != "$other" ] || check "$optimizer: $option acts" different same
@@ -196,10 +196,11 @@ resumed() {
     check 'another beta2' 1 "$(grep -c 'beta2 was 0.999 and is 0.95' "$work/err")"
     check 'another smoothing' 1 "$(grep -c 'label-smoothing was 0.0 and is 0.1' "$work/err")"
     local other
+    # shellcheck disable=SC2089 # quotes are those of the answer
     for other in '--lr 0.1: lr was 0.001 and is 0.1; give --lr 0.001' '--layer-decay 0.5: layer-decay was 1.0 and is 0.5' \
         '--lr-schedule linear: lr-schedule was "cosine" and is "linear"; give --lr-schedule cosine' \
         '--micro-batches 2: micro-batches was 1 and is 2; give --micro-batches 1'; do
-        # shellcheck disable=SC2086 # options are words
+        # shellcheck disable=SC2086,SC2090 # options are words
         train --steps 6 --lr-horizon 4 --lr-schedule cosine --lr-min 0.0001 --resume "$work/run" ${other%%:*}
         check "$other" '2 1' "$code $(grep -c -e "another recipe: ${other#*: }" "$work/err")"
     done

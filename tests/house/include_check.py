@@ -50,7 +50,7 @@ ROOMS = {
                           "plan/pipeline", "train/options"],
         "train": ["cli", "cli/options", "cli/output", "launch", "plan/words", "estimate", "eval", "train/run",
                   "train/options", "train/data", "train/checkpoint", "train/log", "train/words"],
-        "train/run": ["cli", "cli/output", "launch", "eval", "train", "train/options", "train/data",
+        "train/run": ["cli", "cli/output", "launch", "eval", "train", "train/options", "train/data", "train/log",
                       "train/checkpoint"],
         "train/log": ["cli", "cli/output", "train", "train/options"],
         "train/options": ["cli", "cli/options", "cli/output"],

@@ -1,9 +1,9 @@
 /* Measures what a BERT saves whose head takes only the rows that have targets: head_rows [SIZE [TOKENS [BATCH [STEPS
  * [THREADS]]]]], base 128 4 20 1 if they are not given.
  *
- * Steps of one model take turns: 15 % of the positions have targets, as in masked text, and then all have, for which the
- * head makes the logits of every row, as it did for both before. Prints the medians of both kinds after two of each, and
- * how much shorter the first one is. tests/command/peers_test.sh covers this file. */
+ * Steps of one model take turns: 15 % of the positions have targets, as in masked text, and then all have, for which
+ * the head makes the logits of every row, as it did for both before. Prints the medians of both kinds after two of
+ * each, and how much shorter the first one is. tests/command/peers_test.sh covers this file. */
 #include <sluice/sluice.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -82,7 +82,8 @@ int main(int argc, char **argv)
     CHECK(sluice_model_config_named("bert", size, &c));
     CHECK(sluice_world_create(NULL, &world));
     CHECK(sluice_runtime_create(world, &config, &rt));
-    CHECK(sluice_model_create(rt, &c, &SLUICE_INIT(sluice_model_options, .batch = batch, .length = tokens_each), &model));
+    CHECK(
+        sluice_model_create(rt, &c, &SLUICE_INIT(sluice_model_options, .batch = batch, .length = tokens_each), &model));
     CHECK(sluice_runtime_commit(rt));
     CHECK(sluice_model_init(model, 1));
     for (uint32_t i = 0; i < WARM_UP + steps; i++)
@@ -92,8 +93,8 @@ int main(int argc, char **argv)
             if (i >= WARM_UP) times[all][i - WARM_UP] = step_s;
         }
     const double some = median(times[0], steps), all = median(times[1], steps);
-    printf("bert %s, %u x %u tokens: %.1f ms with targets at 15 %% of the rows, %.1f ms with all: %.1f %% faster\n", size,
-           batch, tokens_each, 1e3 * some, 1e3 * all, 100 * (1 - some / all));
+    printf("bert %s, %u x %u tokens: %.1f ms with targets at 15 %% of the rows, %.1f ms with all: %.1f %% faster\n",
+           size, batch, tokens_each, 1e3 * some, 1e3 * all, 100 * (1 - some / all));
     sluice_model_destroy(model);
     sluice_runtime_destroy(rt);
     sluice_world_destroy(world);
