@@ -325,14 +325,14 @@ for name in "content", "paths", "tokenizer", "shape":
 json.dump(document, open(sys.argv[1], "w"))
 END
     sed -i "s/\"extra\": {.*}/\"extra\": $(crc_of "$extra")/" "$manifest"
-    sed -i 's/"version": 3/"version": 1/; /"crc32c": [0-9]*$/d; s/^\(  "extra": .*}\),$/\1/' "$manifest"
+    sed -i 's/"version": [0-9]*/"version": 1/; /"crc32c": [0-9]*$/d; s/^\(  "extra": .*}\),$/\1/' "$manifest"
     train --steps 4 --resume "$work/run"
     check 'a manifest without a checksum is read' 0 $code
     check 'and warned about' 1 "$(grep -c 'gave it no checksum' "$work/err")"
     check 'nothing else is' '' "$(grep warning "$work/err" | grep -v 'checksum\|--warmup')"
     refuses 'was saved with --size "nano", this run has "mini"' --resume "$work/run" --size mini
-    sed -i 's/"version": 1/"version": 4/' "$manifest"
-    refuses 'manifest.json.*version 4; this program reads 3' --resume "$work/run" --steps 4
+    sed -i 's/"version": 1/"version": 5/' "$manifest"
+    refuses 'manifest.json.*version 5; this program reads 4' --resume "$work/run" --steps 4
 }
 
 goes_on 2 fsdp oss --micro-batches 2 --accumulate each

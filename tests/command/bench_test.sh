@@ -48,14 +48,14 @@ sweep() {
 # Repetitions: a round of all combinations, then the next; medians and spreads; what does not fit is told once.
 repeats() {
     folder=$work/repeats
-    bench -n 2 --strategy dp,sdp --schedule serial --budget none,80%,70% --repeat 3 --output "$folder"
+    bench -n 2 --strategy dp,sdp --schedule serial --budget none,95%,92% --repeat 3 --output "$folder"
     check 'repetitions end well' 0 $code
     check 'each that fits runs three times' 12 "$(awk -F, '$8 ~ /^[123]$/ && $9 == 1' "$folder/results.csv" | wc -l)"
     check 'rounds' '1 1 1 1 2 2 2 2 3 3 3 3' "$(awk -F, 'NR > 1 && $9 == 1 {print $8}' "$folder/results.csv" | paste -sd ' ')"
-    check 'a row for each combination' 4 "$(grep -cE '^adamw +(dp|sdp) +serial +(none|80%|70%)' "$work/out")"
+    check 'a row for each combination' 4 "$(grep -cE '^adamw +(dp|sdp) +serial +(none|95%|92%)' "$work/out")"
     check 'each row has a spread' 4 "$(awk '/^adamw/ && $0 !~ /does not fit/ && $(NF-4) ~ /^[0-9.]+$/' "$work/out" | wc -l)"
     check 'one line of what does not fit' 1 "$(grep -c 'does not fit' "$work/out")"
-    check 'which names the budgets' 1 "$(grep -cE '^adamw +dp +serial +does not fit 80%, 70%: it needs [0-9.]+ MiB' "$work/out")"
+    check 'which names the budgets' 1 "$(grep -cE '^adamw +dp +serial +does not fit 95%, 92%: it needs [0-9.]+ MiB' "$work/out")"
     check 'rounds are told' 2 "$(grep -cE '^round [12] of 3 is done: .* left$' "$work/err")"
     bench -n 2 --strategy dp,fsdp --schedule one_ahead --budget 2MiB,none --output "$folder.need" # before any run
     check 'the need is that of the text' '2 2' "$(python3 -c 'import json, re, sys
