@@ -97,6 +97,14 @@ def overhead(data):
 
 
 # The file's kind: heading, the command that repeats it, one line of conditions, its table.
+def generation(data):
+    yield ("precision", "prompt", "first token", "transformers'", "times faster", "further token", "transformers'",
+           "times faster", "rate of reading weights, of PyTorch's sum")
+    for row in data["rows"]:
+        yield (row["precision"], row["prompt"], *map(seconds, row["first_s"]), f"{1 / row['first_ratio']:.2f}",
+               *map(seconds, row["further_s"]), f"{1 / row['further_ratio']:.2f}", f"{row['share_of_reading']:.2f}")
+
+
 SECTIONS = {
     "pytorch": ("Two ranks on one machine, next to DDP and FSDP2", "bench/compare/pytorch.sh",
                 "GPT-2 124M, fp32, 4 sequences of 64 tokens a rank, 2 ranks of one thread, PyTorch over gloo. "
@@ -124,6 +132,9 @@ SECTIONS = {
     "transformers": ("Logits and gradients, next to transformers", "bench/compare/beside_transformers.py",
                      "The same weights and inputs, fp32; differences from transformers' logits, and of each gradient from "
                      "its float64 value.", transformers),
+    "generate": ("Going on with a text, next to transformers", "bench/compare/generate.py --processor",
+                 "GPT-2 124M of random weights, one thread, greedy. Seconds of the processor, since others used the machine; it "
+                 "is a Zen 3, which has neither AVX-512 nor products of bf16.", generation),
     "precision": ("fp32 and bf16", "bench/compare/precision.sh", "GPT-2 mini, 300 steps, the same seeds.", precision),
     "overhead": ("The engine's own cost", "bench/compare/overhead.sh",
                  "A model that computes a fixed time, under the engine and by hand.", overhead),

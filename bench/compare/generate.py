@@ -2,13 +2,14 @@
 """`sluice generate` beside transformers' greedy generate, on the same random GPT-2, by turns, bound to the same cores.
 
     generate.py [--sluice PATH] [--layers N] [--channels N] [--heads N] [--prompts 16,256] [--tokens N] [--threads N]
-                [--precisions fp32,bf16] [--cores LIST] [--repeats N] [--json FILE]
+                [--precisions fp32,bf16] [--cores LIST] [--repeats N] [--processor] [--json FILE]
 
 Needs torch and transformers. The shape is that of GPT-2 124M if nothing else is said. Both get the same prompt of
 random tokens and make the same number of tokens. The medians over --repeats are printed with their ratios, Sluice's time
 by that of transformers: of the first token, which is the prompt's pass, and of each further one. The last column is the
 rate at which Sluice reads the weights for a further token, by that at which the same threads of PyTorch add up as many
-bytes. Exit code 1 if the tokens differ in fp32.
+bytes. --processor: seconds of the processor in place of the clock's, with one thread, for a machine that others use too.
+Exit code 1 if the tokens differ in fp32.
 """
 import argparse
 import json
@@ -19,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from peers import processor_clock
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 try:
@@ -85,8 +88,13 @@ def main():
     parser.add_argument("--prompts", default="16,256")
     parser.add_argument("--precisions", default="fp32,bf16")
     parser.add_argument("--cores", default="0", help="both sides are bound to these, as 0,1")
+    parser.add_argument("--processor", action="store_true")
     parser.add_argument("--json")
     args = parser.parse_args()
+    if args.processor and args.threads > 1:
+        sys.exit("generate.py: --processor is for one thread; what threads wait for each other would count")
+    if args.processor:
+        processor_clock.use()
     os.sched_setaffinity(0, map(int, args.cores.split(",")))
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()

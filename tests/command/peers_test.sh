@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The programs of bench/compare/peers still do what the scripts of bench/compare ask of them: attention_times,
-# padded_training and head_rows, which a build with tests has beside `sluice`, and openmpi_perf, if Open MPI's headers are.
+# padded_training and head_rows, which a build with tests has beside `sluice`, processor_clock, and openmpi_perf, if Open MPI's
+# headers are.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
 tree=$(cd "$(dirname "$0")/../.." && pwd)
@@ -38,6 +39,22 @@ check 'it saves the weights' yes "$([ -s "$work/saved.2/model.safetensors" ] && 
 
 check 'head_rows: medians of steps that take turns' 1 "$(timeout 60 "$peers/head_rows" nano 32 2 3 |
     grep -cE '^bert nano, 2 x 32 tokens: [0-9.]+ ms with targets at 15 % of the rows, [0-9.]+ ms with all: -?[0-9.]+ % faster$')"
+
+cc -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror -shared -fPIC "$tree/bench/compare/peers/processor_clock.c" \
+    -o "$work/processor_clock.so" 2>"$work/err"
+check 'processor_clock is compiled' 0 $?
+LD_PRELOAD=$work/processor_clock.so timeout 60 python3 -c '
+import time
+
+def used(wait):
+    clock, processor = time.perf_counter(), time.process_time()
+    wait()
+    return time.perf_counter() - clock, time.process_time() - processor
+
+asleep, _ = used(lambda: time.sleep(1))
+clock, processor = used(lambda: sum(range(2000000)))
+print("slept", asleep < 0.5, "worked", 0.5 * processor <= clock <= 2 * processor)' >"$work/out" 2>"$work/err"
+check 'it counts work, and no sleep' 'slept True worked True' "$(cat "$work/out")"
 
 if ! mpicc -E "$tree/bench/compare/peers/openmpi_perf.c" >/dev/null 2>&1 || ! mpirun --version | grep -q 'Open MPI'; then
     skip 'openmpi_perf: Open MPI and its headers are not installed (openmpi-bin, libopenmpi-dev)'
