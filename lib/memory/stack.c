@@ -1,9 +1,10 @@
 /* Stacking from the bottom up. Only those moments count at which the live buffers are not a part of those of another
  * moment; at each of them, the arena is full up to a height, and what is not placed yet must fit above it. A buffer
- * goes as low as the heights allow, so a packing is an order of buffers, and an order is given up as soon as some
- * moment lacks room. The search goes down into a few orders near the most promising one, then begins again with other
- * preferences, drawn at random. The lower bounds at every moment are those of MiniMalloc (Moffitt, ASPLOS 2023).
- * pack_test.c covers this file. */
+ * goes as low as the placed ones allow, so a packing is an order of buffers, and an order is given up as soon as some
+ * moment lacks room. By how much one buffer on top of another begins higher is worked out once for each pair, so
+ * placing one looks at its neighbours alone. The search goes down into a few orders near the most promising one, then
+ * begins again with other preferences, drawn at random. The lower bounds at every moment are those of MiniMalloc
+ * (Moffitt, ASPLOS 2023). pack_test.c covers this file. */
 #include "lib/memory/stack.h"
 
 #include "lib/base/bisect.h"
@@ -14,9 +15,9 @@
 #include <string.h>
 
 enum { TASTE_STREAM = 0x57 };
-static const double MOST_VISITS = 1e7;        /* of cells, in one dive */
-enum { BRANCHES = 3, PLACEMENTS_A_DIVE = 2 }; /* orders looked at from one place; placements of a dive per buffer */
-enum { LOOKS_A_LIFE = 2 };                    /* they take as long as to look at one life of SLC_WORK_PACKED */
+static const double MOST_VISITS = 1e7;       /* of cells, in one dive */
+static const double PLACEMENTS_A_DIVE = 1.4; /* for each buffer: dives that find something seldom take more */
+enum { BRANCHES = 3 };                       /* orders looked at from one place */
 
 /* The weights of a choice's price: free bytes that it loses, in shares of what its moments may lose; then the share of
  * all moments at which it lives, its height in the arena, and chance. */
@@ -34,38 +35,50 @@ typedef struct {
     int64_t low, high;
 } stretch;
 
+/* Another block that lives at one of a block's moments: it begins at least so much higher, if it lies above. */
+typedef struct {
+    uint32_t block;
+    int64_t higher;
+} neighbour;
+
 typedef struct {
     const stretch *stretches; /* ascending */
-    uint32_t stretch_count;
+    neighbour *neighbours;
+    uint32_t stretch_count, neighbour_count;
     uint32_t cell_count; /* moments at which it lives */
     uint32_t buffer;     /* its number */
     int64_t top;         /* end of its highest live byte */
-    int64_t lowest;      /* the lowest offset that the heights allow now */
+    int64_t lowest;      /* the lowest offset that the placed blocks allow */
     double taste;        /* what this dive adds to its price */
     bool placed;
 } block;
+
+/* What `lowest` of a block was before a placement raised it. */
+typedef struct {
+    uint32_t block;
+    int64_t lowest;
+} raised_block;
 
 struct slc_stack {
     block *blocks;
     uint32_t block_count, moment_count;
     bool has_gaps; /* some buffer lives on both sides of dead bytes, or may */
     stretch *stretches;
-    int64_t *height;  /* [moments] everything below is taken or lost */
+    neighbour *neighbours;
     int64_t *waiting; /* [moments] bytes that live then and are not placed yet */
     int64_t *floor;   /* [moments] the lowest address at which any of them can begin */
     int64_t *all;     /* [moments] bytes that live then */
     /* [moments + 1] sums over the moments before: of what a byte of a hole costs there, and of that times the floor. So
      * the holes below a block cost as much to look at however long it lives. */
     double *byte_price, *floor_price;
-    int64_t *undo; /* heights before each placement */
-    size_t undo_count;
+    raised_block *raised; /* by all placements so far */
+    size_t raised_count;
     int64_t *offset; /* [buffers] */
     uint32_t buffer_count;
     int64_t target;
-    uint32_t tightest; /* the block that lacked room when an order was given up last */
     uint64_t placements_left;
     uint64_t drawn;
-    uint64_t looks; /* at a height, a floor or what waits */
+    uint64_t looks; /* at a floor, a block or a neighbour */
 };
 
 typedef struct {
@@ -225,6 +238,65 @@ static void add_blocks(slc_stack *s, const slc_pack_buffer *buffers, const kept_
     }
 }
 
+/* ---- Neighbours ---- */
+
+static uint32_t end_of(const block *it)
+{
+    return it->stretches[it->stretch_count - 1].end;
+}
+
+static bool may_meet(const block *a, const block *b)
+{
+    return a->stretches[0].first < end_of(b) && b->stretches[0].first < end_of(a);
+}
+
+/* Finds by how much b begins higher if it lies above a, and a if it lies above b. False: they never live at once. */
+static bool find_heights(const block *a, const block *b, int64_t *of_b, int64_t *of_a)
+{
+    bool meet = false;
+    *of_a = *of_b = INT64_MIN;
+    for (uint32_t i = 0, k = 0; i < a->stretch_count && k < b->stretch_count;) {
+        const stretch *x = &a->stretches[i], *y = &b->stretches[k];
+        if (x->first < y->end && y->first < x->end) {
+            meet = true;
+            if (x->high - y->low > *of_b) *of_b = x->high - y->low;
+            if (y->high - x->low > *of_a) *of_a = y->high - x->low;
+        }
+        *(x->end < y->end ? &i : &k) += 1;
+    }
+    return meet;
+}
+
+/* Lists the neighbours of all blocks. False: no memory. */
+static bool add_neighbours(slc_stack *s)
+{
+    size_t pairs = 0, used = 0;
+    for (uint32_t a = 0; a < s->block_count; a++)
+        for (uint32_t b = 0; b < a; b++)
+            if (may_meet(&s->blocks[a], &s->blocks[b])) {
+                pairs++;
+                s->blocks[a].neighbour_count++;
+                s->blocks[b].neighbour_count++;
+            }
+    s->neighbours = malloc((2 * pairs + 1) * sizeof *s->neighbours);
+    s->raised = malloc((pairs + 1) * sizeof *s->raised); /* of a pair the one that is placed last */
+    if (!s->neighbours || !s->raised) return false;
+    for (uint32_t b = 0; b < s->block_count; b++) {
+        s->blocks[b].neighbours = s->neighbours + used;
+        used += s->blocks[b].neighbour_count;
+        s->blocks[b].neighbour_count = 0;
+    }
+    for (uint32_t a = 0; a < s->block_count; a++)
+        for (uint32_t b = 0; b < a; b++) {
+            block *x = &s->blocks[a], *y = &s->blocks[b];
+            int64_t of_x, of_y;
+            if (!may_meet(x, y) || !find_heights(x, y, &of_y, &of_x)) continue;
+            x->neighbours[x->neighbour_count++] = (neighbour){b, of_y};
+            y->neighbours[y->neighbour_count++] = (neighbour){a, of_x};
+        }
+    return true;
+}
+
 sluice_status slc_stack_create(const slc_pack_buffer *buffers, size_t count, slc_stack **out)
 {
     slc_stack *s = calloc(1, sizeof *s);
@@ -242,17 +314,16 @@ sluice_status slc_stack_create(const slc_pack_buffer *buffers, size_t count, slc
     }
     s->blocks = malloc((count + 1) * sizeof *s->blocks);
     s->stretches = malloc((cells + 1) * sizeof *s->stretches);
-    s->height = calloc(4 * (size_t)moments + 1, sizeof *s->height);
+    s->waiting = calloc(3 * (size_t)moments + 1, sizeof *s->waiting);
     s->byte_price = calloc(2 * ((size_t)moments + 1), sizeof *s->byte_price);
-    s->undo = malloc((cells + 1) * sizeof *s->undo);
     s->offset = calloc(count + 1, sizeof *s->offset);
     hulls = malloc(((size_t)moments + 1) * sizeof *hulls);
-    if (!s->blocks || !s->stretches || !s->height || !s->byte_price || !s->undo || !s->offset || !hulls) goto free_all;
-    s->waiting = s->height + moments;
+    if (!s->blocks || !s->stretches || !s->waiting || !s->byte_price || !s->offset || !hulls) goto free_all;
     s->floor = s->waiting + moments;
     s->all = s->floor + moments;
     s->floor_price = s->byte_price + moments + 1;
     add_blocks(s, buffers, &kept, hulls);
+    if (!add_neighbours(s)) goto free_all;
     *out = s;
     status = SLUICE_OK;
 
@@ -267,9 +338,10 @@ void slc_stack_destroy(slc_stack *s)
 {
     if (!s) return;
     free(s->offset);
-    free(s->undo);
+    free(s->raised);
+    free(s->neighbours);
     free(s->byte_price);
-    free(s->height);
+    free(s->waiting);
     free(s->stretches);
     free(s->blocks);
     free(s);
@@ -285,24 +357,14 @@ static int64_t highest(const int64_t *of, const stretch *over)
     return most;
 }
 
-/* Finds how low a block could go. */
-static int64_t lowest_of(const slc_stack *s, const block *it)
-{
-    int64_t lowest = 0;
-    for (uint32_t i = 0; i < it->stretch_count; i++) {
-        const int64_t above = highest(s->height, &it->stretches[i]) - it->stretches[i].low;
-        if (above > lowest) lowest = above;
-    }
-    return (lowest + SLC_PACK_ALIGNMENT - 1) / SLC_PACK_ALIGNMENT * SLC_PACK_ALIGNMENT;
-}
-
 static void lower_floors(slc_stack *s, const block *it)
 {
     for (uint32_t i = 0; i < it->stretch_count; i++) {
         const stretch *over = &it->stretches[i];
         const int64_t begin = it->lowest + over->low;
-        for (uint32_t m = over->first; m < over->end; m++)
-            if (begin < s->floor[m]) s->floor[m] = begin;
+        int64_t *const floor = s->floor;
+        /* Written in any case, since which is lower cannot be foretold. */
+        for (uint32_t m = over->first; m < over->end; m++) floor[m] = begin < floor[m] ? begin : floor[m];
     }
 }
 
@@ -321,46 +383,39 @@ static bool price_holes(slc_stack *s)
     return true;
 }
 
-/* Finds how low a waiting block could go. False: not low enough. */
-static bool find_lowest(slc_stack *s, uint32_t b)
-{
-    block *it = &s->blocks[b];
-    s->looks += it->cell_count;
-    it->lowest = lowest_of(s, it);
-    if (it->lowest + it->top <= s->target) return true;
-    s->tightest = b;
-    return false;
-}
-
-/* Finds how low each waiting block could go, the floors, and what holes cost. False: some moment lacks room whatever
- * comes next. That is mostly the one of the block that lacked it last, which is therefore looked at first. */
+/* Finds the floors, and what holes cost. False: some block or some moment lacks room whatever comes next. */
 static bool find_floors(slc_stack *s)
 {
-    if (s->block_count && !s->blocks[s->tightest].placed && !find_lowest(s, s->tightest)) return false;
+    for (uint32_t b = 0; b < s->block_count; b++)
+        if (!s->blocks[b].placed && s->blocks[b].lowest + s->blocks[b].top > s->target) return false;
     for (uint32_t m = 0; m < s->moment_count; m++) s->floor[m] = INT64_MAX;
     for (uint32_t b = 0; b < s->block_count; b++) {
         if (s->blocks[b].placed) continue;
-        if (!find_lowest(s, b)) return false;
         lower_floors(s, &s->blocks[b]);
-        s->looks += 2 * (uint64_t)s->blocks[b].cell_count; /* now, and when it is priced */
+        s->looks += s->blocks[b].cell_count;
     }
     s->looks += s->moment_count + s->block_count;
     return price_holes(s);
 }
 
-/* Prices the block as the next one. False: some moment would lack room. */
-static bool price_of(const slc_stack *s, const block *it, double *price)
+/* Prices the block as the next one. */
+static double price_of(const slc_stack *s, const block *it)
 {
     double lost = 0;
     for (uint32_t i = 0; i < it->stretch_count; i++) {
         const stretch *over = &it->stretches[i];
-        const int64_t begin = it->lowest + over->low;
-        if (begin + highest(s->waiting, over) > s->target) return false;
-        lost += (double)begin * (s->byte_price[over->end] - s->byte_price[over->first]) -
+        lost += (double)(it->lowest + over->low) * (s->byte_price[over->end] - s->byte_price[over->first]) -
                 (s->floor_price[over->end] - s->floor_price[over->first]);
     }
-    *price = lost - LONG_LIFE * it->cell_count / s->moment_count + it->taste +
-             HIGH_UP * (double)it->lowest / (double)s->target;
+    return lost - LONG_LIFE * it->cell_count / s->moment_count + it->taste +
+           HIGH_UP * (double)it->lowest / (double)s->target;
+}
+
+/* Would all moments of the block have room for what waits? */
+static bool leaves_room(const slc_stack *s, const block *it)
+{
+    for (uint32_t i = 0; i < it->stretch_count; i++)
+        if (it->lowest + it->stretches[i].low + highest(s->waiting, &it->stretches[i]) > s->target) return false;
     return true;
 }
 
@@ -369,16 +424,34 @@ static int list_choices(const slc_stack *s, choice list[BRANCHES])
 {
     int count = 0;
     for (uint32_t b = 0; b < s->block_count; b++) {
-        choice next = {.block = b, .offset = s->blocks[b].lowest};
-        if (s->blocks[b].placed || !price_of(s, &s->blocks[b], &next.price)) continue;
+        const block *it = &s->blocks[b];
+        if (it->placed) continue;
+        const choice next = {price_of(s, it), b, it->lowest};
         int at = count;
         while (at && next.price < list[at - 1].price) at--;
-        if (at == BRANCHES) continue;
+        if (at == BRANCHES || !leaves_room(s, it)) continue;
         if (count < BRANCHES) count++;
         memmove(&list[at + 1], &list[at], (size_t)(count - 1 - at) * sizeof *list);
         list[at] = next;
     }
     return count;
+}
+
+static int64_t aligned(int64_t offset)
+{
+    return (offset + SLC_PACK_ALIGNMENT - 1) / SLC_PACK_ALIGNMENT * SLC_PACK_ALIGNMENT;
+}
+
+static void raise_neighbours(slc_stack *s, const block *it, int64_t offset)
+{
+    for (uint32_t n = 0; n < it->neighbour_count; n++) {
+        const neighbour *next = &it->neighbours[n];
+        block *other = &s->blocks[next->block];
+        if (other->placed || offset + next->higher <= other->lowest) continue;
+        s->raised[s->raised_count++] = (raised_block){next->block, other->lowest};
+        other->lowest = aligned(offset + next->higher);
+    }
+    s->looks += it->neighbour_count;
 }
 
 static void place(slc_stack *s, const choice *next)
@@ -388,26 +461,23 @@ static void place(slc_stack *s, const choice *next)
     s->offset[it->buffer] = next->offset;
     for (uint32_t i = 0; i < it->stretch_count; i++) {
         const stretch *over = &it->stretches[i];
-        for (uint32_t m = over->first; m < over->end; m++) {
-            s->undo[s->undo_count++] = s->height[m];
-            s->height[m] = next->offset + over->high;
-            s->waiting[m] -= over->high - over->low;
-        }
+        for (uint32_t m = over->first; m < over->end; m++) s->waiting[m] -= over->high - over->low;
     }
+    raise_neighbours(s, it, next->offset);
 }
 
-static void take_back(slc_stack *s, const choice *next)
+/* Takes the block back that was placed when so many others had been raised. */
+static void take_back(slc_stack *s, const choice *next, size_t raised_before)
 {
     block *it = &s->blocks[next->block];
     it->placed = false;
-    s->undo_count -= it->cell_count;
-    const int64_t *before = s->undo + s->undo_count;
+    while (s->raised_count > raised_before) {
+        const raised_block *before = &s->raised[--s->raised_count];
+        s->blocks[before->block].lowest = before->lowest;
+    }
     for (uint32_t i = 0; i < it->stretch_count; i++) {
         const stretch *over = &it->stretches[i];
-        for (uint32_t m = over->first; m < over->end; m++) {
-            s->height[m] = *before++;
-            s->waiting[m] += over->high - over->low;
-        }
+        for (uint32_t m = over->first; m < over->end; m++) s->waiting[m] += over->high - over->low;
     }
 }
 
@@ -422,10 +492,11 @@ static outcome dive(slc_stack *s, uint32_t depth)
     if (!find_floors(s)) return STUCK;
     int count = list_choices(s, list);
     outcome result = STUCK;
+    const size_t raised_before = s->raised_count;
     for (int i = 0; i < count && result == STUCK; i++) {
         place(s, &list[i]);
         result = dive(s, depth + 1);
-        if (result != STACKED) take_back(s, &list[i]);
+        if (result != STACKED) take_back(s, &list[i], raised_before);
     }
     return result;
 }
@@ -439,19 +510,19 @@ static double draw(slc_stack *s)
 /* Takes everything out of the arena and draws what this dive likes. */
 static void begin_dive(slc_stack *s)
 {
-    memset(s->height, 0, s->moment_count * sizeof *s->height);
     memcpy(s->waiting, s->all, s->moment_count * sizeof *s->waiting);
-    s->undo_count = 0;
+    s->raised_count = 0;
     for (uint32_t b = 0; b < s->block_count; b++) {
         block *it = &s->blocks[b];
         it->placed = false;
+        it->lowest = 0;
         it->taste = CHANCE * draw(s);
     }
 }
 
 uint64_t slc_stack_looked_at(const slc_stack *s)
 {
-    return s->looks / LOOKS_A_LIFE;
+    return s->looks;
 }
 
 uint64_t slc_stack_lower_bound(slc_stack *s, bool *exact)
@@ -468,7 +539,7 @@ uint64_t slc_stack_lower_bound(slc_stack *s, bool *exact)
 
 void slc_stack_search(slc_stack *s, uint64_t target, uint64_t placements, int64_t *offset, int64_t *peak, bool *found)
 {
-    uint64_t a_dive = (uint64_t)PLACEMENTS_A_DIVE * s->block_count;
+    const uint64_t a_dive = (uint64_t)(PLACEMENTS_A_DIVE * s->block_count) + 1;
     bool first = true;
     s->target = (int64_t)target;
     *found = false;
