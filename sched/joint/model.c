@@ -147,8 +147,10 @@ static sluice_status try_limit(slc_joint_search *j, slc_slot_request *ask, bool 
     if (status != SLUICE_ERR_MEMORY) status = SLUICE_OK; /* other members replace the model */
     bool hopeless =
         j->list.count && j->bound_s >= j->list.slack * slc_joint_best_s(j); /* no such plan would be of interest */
-    bool slower = j->list.count && !ask->in_series && *feasible && solution.bound_s >= slc_joint_best_s(j);
-    if (slower && ask->limit < j->request->limit) *feasible = false; /* nor would any for less memory still */
+    /* Plans are hardly faster than the answer that they are made from, and with less memory still, or less effort, the
+     * next answer would be no faster. */
+    const bool slower = j->list.count && !ask->in_series && *feasible && solution.step_s >= slc_joint_best_s(j);
+    if (slower && ask->limit < j->request->limit) *feasible = false;
     if (*feasible && !hopeless) {
         status = write_down(j, &solution, &nearest, excess);
         if (!status && *excess && *excess < j->request->limit / SMALL_EXCESS)
