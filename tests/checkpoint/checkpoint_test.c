@@ -6,7 +6,7 @@
  * checkpoint_test [PATTERN [MANY]] runs the tests whose name matches, with that many kills or worlds (`./dev
  * stress`). */
 #include "tests/checkpoint/checkpoint_model.h"
-#include "tests/checkpoint/disk_recorder.h"
+#include "tests/support/base/disk_recorder.h"
 #include "tests/support/seed.h"
 
 #include "lib/base/hash/crc32c.h"

@@ -4,7 +4,7 @@
  * kind of synchronizing is left out, this test must find a loss. Every call that fails, in either rank, leaves a
  * checkpoint too: the save succeeds, or it fails with the system's reason on all ranks and the next one succeeds. */
 #include "tests/checkpoint/checkpoint_model.h"
-#include "tests/checkpoint/disk_model.h"
+#include "tests/support/base/disk_model.h"
 #include "tests/support/seed.h"
 
 enum { SAVES = 7, EXHAUSTIVE_BITS = 9, DRAWS = 256, SEEN = 1 << 16 };

@@ -1,4 +1,5 @@
-/* Files that grow by whole lines, next to two that are written once. tests/command/log_test.sh covers this file. */
+/* Files that grow by whole lines, next to two that are written once. run_log_test.c and
+ * tests/command/log_test.sh cover this file. */
 #include "bench/train/log/run_log.h"
 
 #include "bench/cli/outcome.h"
@@ -10,6 +11,7 @@
 #include "lib/base/file/json_file.h"
 #include "lib/base/file/make_folder.h"
 #include "lib/base/file/path_error.h"
+#include "lib/base/file/sync_folder.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 
@@ -184,15 +186,6 @@ static sluice_status write_run(const slc_training_log *log, uint64_t steps_befor
     return status;
 }
 
-/* Syncs the folder, because its entries must survive a loss of power too. */
-static void sync_folder(const char *path)
-{
-    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return;
-    fsync(fd);
-    close(fd);
-}
-
 static double now_s(void)
 {
     struct timespec now;
@@ -229,8 +222,15 @@ static sluice_status begin_folder(slc_training_log *log, uint64_t steps_before)
     if (!status) status = slc_growing_file_open(log->paths[EVENTS], 0, &log->files[EVENTS]);
     if (status) return status;
     begin_events(log, steps_before);
-    sync_folder(log->options->log);
     return SLUICE_OK;
+}
+
+/* The names of the files must survive a loss of power too. */
+static sluice_status sync_names(const slc_training_log *log)
+{
+    const slc_growing_file *table = &log->files[TABLE];
+    sluice_status status = log->options->log ? slc_sync_folder(log->options->log) : SLUICE_OK;
+    return status || !table->regular ? status : slc_sync_parent(table->path);
 }
 
 static void begin_table(slc_training_log *log, file_index file)
@@ -246,6 +246,7 @@ sluice_status slc_training_log_begin(slc_training_log *log, uint64_t steps_befor
         json_decref(about);
     else
         status = write_run(log, steps_before, about);
+    if (!status) status = sync_names(log);
     if (status) return status;
     begin_table(log, CSV);
     begin_table(log, TABLE);

@@ -6,6 +6,7 @@
 
 #include "lib/base/array.h"
 #include "lib/base/file/path_error.h"
+#include "lib/base/file/sync_folder.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/engine/checkpoint/manifest.h"
@@ -14,7 +15,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -196,31 +196,6 @@ sluice_status slc_checkpoint_find(const char *dir, slc_checkpoint_path *folder)
     return status;
 }
 
-/* ---- What reaches the disk ---- */
-
-/* Synchronizes a folder. It is no error if the file system cannot do that, or is read-only and has nothing to
- * synchronize. */
-static sluice_status synchronize(const char *folder)
-{
-    int file = open(folder, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
-    if (file < 0) return failed("open", folder);
-    bool nothing_to_do = !fsync(file) || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
-    sluice_status status = nothing_to_do ? SLUICE_OK : failed("synchronize", folder);
-    close(file);
-    return status;
-}
-
-/* Synchronizes the folder that holds a path's name. One that may be written to but not read cannot be synchronized. */
-static sluice_status synchronize_parent(const char *path)
-{
-    char *copy = strdup(path);
-    if (!copy) return no_memory();
-    const char *parent = dirname(copy);
-    sluice_status status = access(parent, R_OK) && errno == EACCES ? SLUICE_OK : synchronize(parent);
-    free(copy);
-    return status;
-}
-
 /* ---- Removing: a failure is a warning ---- */
 
 /* Removes a folder that holds only files, as all of ours do. A link or a file of its name is unlinked. */
@@ -272,7 +247,7 @@ sluice_status slc_checkpoint_make_dir(const char *dir)
     sluice_status status = list_folders(dir, &found);
     for (size_t i = 0; !any && i < found.count; i++) any = is_checkpoint(dir, &found.list[i]);
     free(found.list);
-    return status || any ? status : synchronize_parent(dir);
+    return status || any ? status : slc_sync_parent(dir);
 }
 
 /* If a crash came between the two renames of replace_checkpoint, the folder that was renamed first gets its name back.
@@ -297,7 +272,7 @@ static sluice_status clear_left_over(const char *dir)
     for (size_t i = 0; i < found.count; i++) any |= found.list[i].kind != WHOLE;
     if (!status && any) {
         restore_replaced(dir, &found);
-        status = synchronize(dir);
+        status = slc_sync_folder(dir);
     }
     if (!status) {
         remove_left_over(dir, &found, REPLACED);
@@ -336,12 +311,12 @@ static sluice_status replace_checkpoint(const char *dir, const char *partial, co
 sluice_status slc_checkpoint_publish(const char *dir, uint64_t step)
 {
     slc_checkpoint_path whole = folder_path(dir, step, WHOLE), partial = folder_path(dir, step, PARTIAL);
-    sluice_status status = synchronize(partial.text);
+    sluice_status status = slc_sync_folder(partial.text);
     if (!status && rename(partial.text, whole.text))
         status = errno == EEXIST || errno == ENOTEMPTY ? replace_checkpoint(dir, partial.text, whole.text, step)
                                                        : failed("rename to", whole.text);
     if (status) return status;
-    sluice_status synchronized = synchronize(dir);
+    sluice_status synchronized = slc_sync_folder(dir);
     warn_of(synchronized, "the checkpoint is saved, but a crash of the machine may still take it away");
     if (synchronized) return SLUICE_OK;
     remove_or_warn(dir, step, PARTIAL); /* the replaced checkpoint has one of these two names */
@@ -374,7 +349,7 @@ void slc_checkpoint_prune(const char *dir, size_t keep, uint64_t step)
         warn_of(status, later);
         if (!status) list[retired++] = list[i];
     }
-    sluice_status status = retired ? synchronize(dir) : SLUICE_OK;
+    sluice_status status = retired ? slc_sync_folder(dir) : SLUICE_OK;
     warn_of(status, later);
     for (size_t i = 0; !status && i < retired; i++) remove_or_warn(dir, list[i].step, PARTIAL);
     free(list);

@@ -4,6 +4,7 @@
 
 #include "lib/base/file/draft.h"
 #include "lib/base/file/path_error.h"
+#include "lib/base/file/sync_folder.h"
 #include "lib/base/status.h"
 
 #include "lib/weights/tensors_parts.h"
@@ -207,19 +208,6 @@ sluice_status slc_safetensors_write_float(slc_safetensors_writer *writer, uint32
 
 /* ---- Committing ---- */
 
-/* The folder is synchronized so that the new name survives a crash. */
-static sluice_status sync_folder(const char *path)
-{
-    char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool synced = fd >= 0 && (!fsync(fd) || errno == EINVAL || errno == EROFS); /* not every file system can */
-    sluice_status status = synced ? SLUICE_OK : failed("write", folder);
-    if (fd >= 0) close(fd);
-    return status;
-}
-
 sluice_status slc_safetensors_commit(slc_safetensors_writer *writer)
 {
     if (writer->committed) return slc_error(SLUICE_ERR_ORDER, "%s is committed already", writer->path);
@@ -235,5 +223,5 @@ sluice_status slc_safetensors_commit(slc_safetensors_writer *writer)
     if (fsync(writer->draft.fd)) return failed("write", writer->path);
     writer->committed = true;
     status = slc_draft_keep(&writer->draft, writer->path);
-    return status ? status : sync_folder(writer->path);
+    return status ? status : slc_sync_parent(writer->path); /* so that the new name survives a crash */
 }

@@ -1,11 +1,11 @@
 /* A disk that loses power. It keeps everything of disk_recorder.h's record that was synchronized, and may or may not
  * keep anything else. A file holds what it held when it was last synchronized, or all that was written since, or half
- * of that. Names that were made, moved or removed in a folder since the folder was synchronized may each be there or
- * not; a move within a folder happens or does not. POSIX promises no more. */
+ * of what it has grown by. Names that were made, moved or removed in a folder since the folder was synchronized may
+ * each be there or not; a move within a folder happens or does not. POSIX promises no more. */
 #pragma once
 
 #include "lib/base/hash/fnv.h"
-#include "tests/checkpoint/disk_recorder.h"
+#include "tests/support/base/disk_recorder.h"
 
 enum { MODEL_NODES = 512, MODEL_NAMES = 32, MODEL_PENDING = 48, MODEL_NAME = 48 };
 
@@ -112,18 +112,24 @@ static inline int model_at(const disk_model *m, const char *path)
 
 /* ---- One operation ---- */
 
-static inline void model_write(model_node *file, const disk_op *op, const unsigned char *data)
+/* Gives a file another length; what is added is zeros. */
+static inline void model_stretch(model_node *file, uint64_t length)
 {
-    uint64_t end = op->offset + op->bytes;
-    if (end > file->length) {
-        file->bytes = realloc(file->bytes, end);
+    if (length > file->length) {
+        file->bytes = realloc(file->bytes, length);
         if (!file->bytes) abort();
-        memset(file->bytes + file->length, 0, end - file->length);
-        file->length = end;
+        memset(file->bytes + file->length, 0, length - file->length);
     }
-    memcpy(file->bytes + op->offset, data, op->bytes);
+    file->length = length;
     file->dirty = true;
     file->writes++;
+}
+
+static inline void model_write(model_node *file, const disk_op *op, const unsigned char *data)
+{
+    const uint64_t end = op->offset + op->bytes;
+    model_stretch(file, end > file->length ? end : file->length);
+    memcpy(file->bytes + op->offset, data, op->bytes);
 }
 
 static inline void model_sync(model_node *node)
@@ -155,6 +161,7 @@ static inline void model_do(disk_model *m, const disk_op *op, const unsigned cha
         model_change_names(&m->nodes[folder], "", name, m->count++, -1);
         break;
     case DISK_WRITE: model_write(&m->nodes[node], op, pool + op->data); break;
+    case DISK_TRUNCATE: model_stretch(&m->nodes[node], op->offset); break;
     case DISK_SYNC: model_sync(&m->nodes[node]); break;
     case DISK_RENAME: model_change_names(&m->nodes[folder], name, other, node, -1); break;
     case DISK_EXCHANGE:
@@ -211,7 +218,8 @@ static inline uint64_t model_kept_bytes(const model_node *file, const crash *c, 
     bool all = !file->dirty || c->files != FILES_LOST;
     *bytes = all ? file->bytes : file->kept_bytes;
     if (!all) return file->kept_length;
-    return file->dirty && c->files == FILES_HALF ? file->length / 2 : file->length;
+    const bool half = file->dirty && c->files == FILES_HALF && file->length > file->kept_length;
+    return half ? file->kept_length + (file->length - file->kept_length) / 2 : file->length;
 }
 
 /* A hash that tells one tree from another. */

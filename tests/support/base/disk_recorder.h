@@ -1,5 +1,5 @@
 /* Records everything that a program's ranks ask of the disk, in the order in which it happens. This file defines the
- * calls of the C library that make, write, synchronize, rename and remove; a call for a path below one folder is
+ * calls of the C library that make, write, cut, synchronize, rename and remove; a call for a path below one folder is
  * recorded, may be made to fail, or ends the process. Writes by other calls than pwrite are not seen, and show as lost.
  * Everything lies in memory that forked ranks share. Include it in one file of a test. */
 #pragma once
@@ -25,6 +25,7 @@ typedef enum {
     DISK_MKDIR,
     DISK_CREATE,
     DISK_WRITE,
+    DISK_TRUNCATE,
     DISK_SYNC,
     DISK_RENAME,
     DISK_EXCHANGE,
@@ -38,7 +39,7 @@ enum { DISK_OPS = 1 << 14, DISK_POOL = 1 << 26, DISK_PATH = 160, DISK_RANKS = 8 
 typedef struct {
     disk_call call;
     char path[DISK_PATH], other[DISK_PATH]; /* relative to the folder; `other`: the name that is renamed to */
-    uint64_t offset, bytes, data;           /* a write; data: where its bytes begin in the pool */
+    uint64_t offset, bytes, data; /* a write; data: where its bytes begin in the pool; offset: a new length too */
 } disk_op;
 
 typedef struct {
@@ -185,6 +186,19 @@ ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
     op.bytes = put > 0 ? (uint64_t)put : 0;
     disk_leave(put > 0, op, data);
     return put;
+}
+
+int ftruncate(int fd, off_t length)
+{
+    char link[PATH_MAX];
+    const char *inside = disk_inside_fd(fd, link);
+    if (!inside) return (int)syscall(SYS_ftruncate, fd, length);
+    if (!disk_enter(DISK_TRUNCATE)) return -1;
+    int code = (int)syscall(SYS_ftruncate, fd, length);
+    disk_op op = disk_op_of(DISK_TRUNCATE, inside, NULL);
+    op.offset = (uint64_t)length;
+    disk_leave(code == 0, op, NULL);
+    return code;
 }
 
 static inline int disk_sync(long call, int fd)
