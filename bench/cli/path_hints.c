@@ -43,9 +43,7 @@ static bool ends_with(const char *text, const char *ending)
     return length > end && !strcmp(text + length - end, ending);
 }
 
-/* True for words such as "gpt2" and "openai-community/gpt2", which name a model of a hub and no path of this machine.
- */
-static bool is_name_of_hub(const char *path)
+bool slc_is_name_of_hub(const char *path)
 {
     const char *slash = strchr(path, '/');
     return *path != '/' && *path != '.' && *path != '~' && (!slash || (!strchr(slash + 1, '/') && slash[1]));
@@ -113,8 +111,8 @@ static sluice_status hint_folder(sluice_status status, const char *path)
         return slc_error(
             status,
             "%s: is a checkpoint of sluice train (--save), which holds an optimizer's state too; write its "
-            "weights with: sluice train --resume %s --save-weights NEW, with the options of its run",
-            path, slc_shell_word_of(path).text);
+            "weights with: sluice weights %s -o NEW, and give NEW; or go on from it with --resume %s",
+            path, slc_shell_word_of(path).text, slc_shell_word_of(path).text);
     if (has(path, "adapter_config.json") && !tensors)
         return slc_error(status,
                          "%s: is an adapter (LoRA) without the model that it belongs to; merge both first: PEFT's "
@@ -139,7 +137,7 @@ sluice_status slc_hint_weights(sluice_status status, const char *path)
 {
     struct stat info;
     if (!status || !path) return status;
-    if (stat(path, &info)) return is_name_of_hub(path) ? say_hub(status, path) : status;
+    if (stat(path, &info)) return slc_is_name_of_hub(path) ? say_hub(status, path) : status;
     return S_ISDIR(info.st_mode) ? hint_folder(status, path) : hint_file(status, path);
 }
 
@@ -150,7 +148,8 @@ sluice_status slc_hint_tokenizer(sluice_status status, const char *path)
     struct stat info;
     char folder[PATH_MAX];
     if (!status || !path) return status;
-    if (stat(path, &info)) return is_name_of_hub(path) && !ends_with(path, ".json") ? say_hub(status, path) : status;
+    if (stat(path, &info))
+        return slc_is_name_of_hub(path) && !ends_with(path, ".json") ? say_hub(status, path) : status;
     if (is_pointer(path, S_ISDIR(info.st_mode) ? "tokenizer.json" : "")) return say_pointer(status, path);
     const char *slash = strrchr(path, '/');
     snprintf(folder, sizeof folder, "%.*s",

@@ -3,6 +3,11 @@
 #pragma once
 
 #include <sluice/status.h>
+#include <stdbool.h>
+
+/* True for words such as "gpt2" and "openai-community/gpt2", which may name something of a hub and no path of this
+ * machine. */
+bool slc_is_name_of_hub(const char *path);
 
 /* `status` comes from reading weights at `path` (a folder or a file). If it is an error and what lies there is
  * known (the name of a model of a hub, a single file of a folder, PyTorch's weights, a pointer of Git LFS, an adapter,

@@ -54,7 +54,7 @@ def plan(path, *words):
 
 
 def least_bytes(path):
-    run = subprocess.run([SLUICE, "plan", "--profile", path, "--recompute", "none", "--budget", "1"],
+    run = subprocess.run([SLUICE, "plan", "--profile", path, "--recompute", "none", "--budget", "1B"],
                          capture_output=True, text=True, check=False)
     return int(re.search(r"--budget (\d+)\)", run.stderr)[1])
 

@@ -22,7 +22,7 @@ step_s() { # SCHEDULE BUDGET: the predicted step; nothing: no plan
 printf '%-12s %-18s %9s %12s %14s %9s\n' model cluster budget 'ilp, s' 'portfolio, s' slower
 while read -r model cluster; do
     "$sluice" profile --made "$model" --cluster "$cluster" -o "$work/profile.json" >/dev/null
-    least=$({ plan --budget 1 2>&1 || true; } | sed -n 's/.*--budget \([0-9]*\), --strategy.*/\1/p')
+    least=$({ plan --budget 1B 2>&1 || true; } | sed -n 's/.*--budget \([0-9]*\), --strategy.*/\1/p')
     most=$(plan --strategy sdp --schedule one_ahead | sed -n 's/^memory .*(\([0-9]*\) bytes).*/\1/p')
     for tenth in 0 2 4 6 8 10; do
         budget=$((least + (most - least) / 10 * tenth))

@@ -26,6 +26,17 @@ DATA_MISTAKES = [
     ("S train --output_dir out", 2, ["--save-weights DIR", "--save DIR"]),
     ("S train --resume_from_checkpoint run", 2, ["--resume DIR"]),
     ("S eval --max_length 8", 2, ["--context N"]),
+    ("S train --warmup_ratio 0.1", 2, ["--warmup N, in steps"]),
+    ("S train --gradient_checkpointing", 2, ["--recompute all", "--budget"]),
+    ("S train --fsdp full_shard", 2, ['no option "--fsdp"', "--strategy fsdp"]),
+    ("S train --report_to wandb", 2, ["--log DIR"]),
+    ("S train --num-gpus 2", 2, ["--ranks N"]),
+    ("S train --memory 2GB", 2, ["--budget SIZE"]),
+    ("S train --text_column sentence", 2, ["--fields text=NAME"]),
+    ("S train --lora", 2, ['no option "--lora"', "merge adapters"]),
+    ("S train --resume --data text", 2, ["--resume needs DIR", "option --data follows it"]),
+    ("S train --budget 60", 2, ['"60" is not a budget', "900MiB", "60%"]),
+    ("S train --model gpt2-medium", 2, ["--model gpt2-medium", "gpt2,bert", "hf download", "--weights"]),
     # Names and files of models
     ("S train --weights gpt2", 2, ["--weights", "cannot read gpt2: No such file", "hf download gpt2 --local-dir gpt2"]),
     ("S train -n 3 --weights openai-community/gpt2", 2, ["hf download openai-community/gpt2", "--local-dir gpt2"]),
@@ -36,8 +47,10 @@ DATA_MISTAKES = [
     ("S train --weights lora", 2, ["adapter (LoRA)", "merge_and_unload"]),
     ("S train --weights pointers", 2, ["Git LFS", "git lfs pull"]),
     ("S train --weights run " + GPT2, 2, ["a checkpoint of sluice train", "--resume run"]),
-    ("S eval --weights run --data text", 2, ["a checkpoint of sluice train", "--resume run"]),
+    ("S eval --weights run --data text", 2, ["a checkpoint of sluice train", "sluice weights run -o NEW"]),
     ("S train --resume weights " + GPT2, 2, ["holds weights and no checkpoint", "--weights weights"]),
+    ("S weights weights -o new", 2, ["sluice weights: weights: holds weights and no checkpoint"]),
+    ("S weights", 2, ["name the folder of --save"]),
     ("S train --tokenizer gpt2 --data text " + GPT2, 2, ["hf download gpt2"]),
     ("S train --tokenizer old_bpe --data text " + GPT2, 2, ["vocab.json and merges.txt", "AutoTokenizer"]),
     ("S train --tokenizer old_bpe/vocab.json --data text " + GPT2, 2, ["vocab.json and merges.txt"]),
@@ -59,9 +72,18 @@ DATA_MISTAKES = [
     ("S train --data table.parquet", 2, ["table.parquet", "Parquet"]),
     ("S train --data text.gz", 2, ["text.gz", "gunzip"]),
     ("S train --data photos " + GPT2, 2, ["photos", "--model vit"]),
+    ("S train --data imdb " + GPT2, 2, ["cannot read imdb", 'load_dataset("imdb"', "to_json"]),
     # Records
     ("S train --data other.jsonl", 2, ['"body", "stars"', "--fields text=NAME,label=NAME"]),
     ("S train -n 2 --data other.csv", 2, ['"body", "stars"', "--fields text=NAME", "--data-type text"]),
+    ("S train --data headless.csv " + GPT2, 2,
+     ["headless.csv", "names no columns", "text and label", "--data-type text"]),
+    ("S train -n 2 --data headless.csv --head classes " + BERT, 2, ["headless.csv", "names no columns"], {"early": True}),
+    ("S train --data semicolons.csv " + GPT2, 2, ["semicolons.csv", "semicolons", "delimiter=", "records.csv"]),
+    ("S train --data words.jsonl " + GPT2, 2, ["words.jsonl", "first line is no object", '{"text": "..."}']),
+    ("S train --data sharegpt.jsonl " + GPT2, 2, ["sharegpt.jsonl", "another form", "jq -c", "chat.jsonl", ".from"]),
+    ("S train --data alpaca.jsonl " + GPT2, 2, ["alpaca.jsonl", "jq -c", ".instruction"]),
+    ("S train --data pairs.jsonl " + GPT2, 2, ["pairs.jsonl", "jq -c", ".completion"]),
     ("S train --data reviews.jsonl --fields body=text", 2, ["--fields", "text=NAME", "text_pair"]),
     ("S train --data reviews.jsonl --fields text=", 2, ["--fields", "text=NAME"]),
     ("S train --data reviews.jsonl --fields text=body " + GPT2, 2, ["--fields text=body", 'no field "body"']),
@@ -137,6 +159,12 @@ def prepare_data(write):
     write("reviews.jsonl", lines(reviews))
     write("other.jsonl", lines([{"body": "a", "stars": 1}] * 3))
     write("other.csv", "body,stars\na,1\nb,2\nc,3\n")
+    write("headless.csv", "".join(f'good,"a film, number {n}"\n' for n in range(40)))
+    write("semicolons.csv", "text;label\n" + "a film;good\n" * 40)
+    write("words.jsonl", '"one"\n"two"\n' * 99)
+    write("sharegpt.jsonl", lines([{"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]}] * 9))
+    write("alpaca.jsonl", lines([{"instruction": "a", "input": "", "output": "b"}] * 9))
+    write("pairs.jsonl", lines([{"prompt": "a", "completion": "b"}] * 9))
     write("few.jsonl", lines(reviews[:5]))
     write("same.jsonl", lines([{"text": "a", "label": "x"}] * 20))
     write("texts.jsonl", lines([{"text": "a"}] * 20))

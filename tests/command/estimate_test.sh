@@ -31,7 +31,7 @@ compare_with_train() { # STRATEGY RECOMPUTE OPTION..., those that $work/bytes wa
 smallest_budget() { # OPTION...
     local smallest
     smallest=$(get estimate.json "j['smallest_budget_bytes']")
-    timeout 60 "$sluice" train --budget 1 --steps 1 "$@" >/dev/null 2>"$work/err"
+    timeout 60 "$sluice" train --budget 1B --steps 1 "$@" >/dev/null 2>"$work/err"
     check "the refusal of one byte, $*, names the same smallest budget" 1 "$(grep -c -- "--budget $smallest," "$work/err")"
     timeout 60 "$sluice" train --budget "$smallest" --steps 1 --eval-batches 0 "$@" >/dev/null 2>"$work/err"
     check "the smallest budget of $* is enough" 0 $?

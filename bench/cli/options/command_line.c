@@ -153,9 +153,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return 0;
     case ARGP_KEY_ARG: return take_argument(p, text, state);
     case ARGP_KEY_END:
+        if (line->check) refuse_if(state, line->check(p->options));
         if (line->argument && !*(const char **)((char *)p->options + line->argument))
             argp_error(state, "name a %s", line->arguments);
-        if (line->check) refuse_if(state, line->check(p->options));
         return 0;
     default: break;
     }

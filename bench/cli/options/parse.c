@@ -99,7 +99,7 @@ static void print_help(const struct argp *parser, const char *program, const cha
 /* ---- Going through the arguments ---- */
 
 /* Names that other programs have, and what says the same here; the first word is an option. Dashes and underscores are
- * the same. */
+ * the same. Words that follow the option's value are advice. */
 static const char *const by_habit[][2] = {
     {"learning-rate", "lr X"},
     {"bf16", "precision bf16"},
@@ -108,8 +108,14 @@ static const char *const by_habit[][2] = {
     {"num-epochs", "epochs X"},
     {"max-steps", "steps N"},
     {"max-iters", "steps N"},
+    {"epoch", "epochs X"},
+    {"fp32", "precision fp32"},
+    {"dtype", "precision NAME"},
+    {"mixed-precision", "precision bf16"},
     {"warmup-steps", "warmup N"},
     {"warmup-iters", "warmup N"},
+    {"warmup-ratio", "warmup N, in steps"},
+    {"num-warmup-steps", "warmup N"},
     {"lr-scheduler-type", "lr-schedule NAME"},
     {"batch-size", "batch N"},
     {"train-batch-size", "batch N"},
@@ -126,6 +132,13 @@ static const char *const by_habit[][2] = {
     {"pretrained", "weights PATH"},
     {"train-file", "data PATH"},
     {"dataset", "data PATH"},
+    {"dataset-name", "data PATH, a file or a folder"},
+    {"dataset-path", "data PATH"},
+    {"text-column", "fields text=NAME"},
+    {"text-column-name", "fields text=NAME"},
+    {"dataset-text-field", "fields text=NAME"},
+    {"label-column", "fields label=NAME"},
+    {"label-column-name", "fields label=NAME"},
     {"train-data", "data PATH"},
     {"validation-file", "eval-data PATH"},
     {"validation-data", "eval-data PATH"},
@@ -135,6 +148,13 @@ static const char *const by_habit[][2] = {
     {"out-dir", "save-weights DIR, and --save DIR for checkpoints"},
     {"save-steps", "save-every N"},
     {"eval-steps", "eval-every N"},
+    {"eval-strategy", "eval-every N"},
+    {"evaluation-strategy", "eval-every N"},
+    {"logging-steps", "log DIR, which has every step"},
+    {"logging-dir", "log DIR"},
+    {"log-dir", "log DIR"},
+    {"report-to", "log DIR, which TensorBoard reads"},
+    {"overwrite-output-dir", "overwrite"},
     {"resume-from-checkpoint", "resume DIR"},
     {"optim", "optimizer NAME"},
     {"adam-beta1", "beta1 X"},
@@ -142,6 +162,37 @@ static const char *const by_habit[][2] = {
     {"adam-epsilon", "epsilon X"},
     {"label-smoothing-factor", "label-smoothing X"},
     {"nproc-per-node", "ranks N"},
+    {"num-processes", "ranks N"},
+    {"num-gpus", "ranks N"},
+    {"gpus", "ranks N"},
+    {"gpu", "device cuda"},
+    {"cuda", "device cuda"},
+    {"cpu", "device cpu"},
+    {"use-cpu", "device cpu"},
+    {"no-cuda", "device cpu"},
+    {"num-threads", "threads N"},
+    {"num-workers", "threads N"},
+    {"dataloader-num-workers", "threads N"},
+    {"gradient-checkpointing", "recompute all; the planner recomputes by itself where a --budget asks for it"},
+    {"fsdp", "strategy fsdp; with a --budget the planner shards by itself"},
+    {"zero-stage", "strategy oss, sdp or fsdp; with a --budget the planner shards by itself"},
+    {"deepspeed", "budget SIZE, from which the planner shards by itself"},
+    {"memory", "budget SIZE"},
+    {"max-memory", "budget SIZE"},
+    {"memory-limit", "budget SIZE"},
+    {"max-new-tokens", "tokens N"},
+};
+
+/* Names of what other programs have and this one lacks, with what to do. */
+static const char *const absent[][2] = {
+    {"lora", "all parameters are trained; merge adapters into the weights first"},
+    {"peft", "all parameters are trained; merge adapters into the weights first"},
+    {"load-in-8bit", "weights are trained in fp32 or bf16 (--precision)"},
+    {"load-in-4bit", "weights are trained in fp32 or bf16 (--precision)"},
+    {"do-train", "`sluice train` trains; leave it out"},
+    {"do-eval", "held-out data are evaluated at the end; --eval-every N does it on the way"},
+    {"streaming", "data are read while training goes on; leave it out"},
+    {"compile", "there is nothing to compile; leave it out"},
 };
 
 static bool same_name(const char *word, size_t length, const char *name)
@@ -164,6 +215,27 @@ static const char *find_habit(const struct argp *parser, const char *word, size_
     return NULL;
 }
 
+/* Returns what to do without what the word names in other programs; NULL if it is no such name. */
+static const char *find_absent(const char *word, size_t length)
+{
+    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+        if (same_name(word, length, absent[i][0])) return absent[i][1];
+    return NULL;
+}
+
+/* An option's name in the place of another one's value means that the value was forgotten. */
+static void check_value(const struct argp *parser, const char *program, const char *argument, const char *value)
+{
+    meaning m = {0}, taken = {0};
+    if (!value || strncmp(value, "--", 2)) return;
+    look_up(parser, value + 2, strlen(value + 2), &m);
+    if (!m.exact) return;
+    look_up(parser, argument + 2, strlen(argument + 2), &taken);
+    fprintf(stderr, "%s: %s needs %s, and the option %s follows it\n`%s --help` lists the options.\n", program,
+            argument, taken.option->arg, value, program);
+    exit(EXIT_USAGE);
+}
+
 /* Returns whether the next argument is this one's value; ends the process if no option has this name, and after help.
  */
 static bool check_long(const struct argp *parser, const char *program, const char *argument)
@@ -177,8 +249,11 @@ static bool check_long(const struct argp *parser, const char *program, const cha
     if (m.matches) return !word[length] && wants_value(m.option);
     compare(own_options, word, length, &m);
     const char *near = slc_nearest_suggestion(&m.nearest, length), *habit = find_habit(parser, word, length);
+    const char *lacking = find_absent(word, length);
     if (habit)
         fprintf(stderr, "%s: no option \"%.*s\"; here it is --%s\n", program, (int)length + 2, argument, habit);
+    else if (lacking)
+        fprintf(stderr, "%s: no option \"%.*s\": %s\n", program, (int)length + 2, argument, lacking);
     else
         fprintf(stderr, "%s: no option \"%.*s\"%s%s%s\n", program, (int)length + 2, argument,
                 near ? "; did you mean --" : "", near ? near : "", near ? "?" : "");
@@ -205,7 +280,9 @@ static void check_arguments(const struct argp *parser, int argc, char **argv, bo
         }
         if ((!strcmp(argv[i], "-h") || !strcmp(argv[i], "-?")) && !find_key(parser, argv[i][1]))
             print_help(parser, argv[0], "help", NULL);
-        bool value = argv[i][1] == '-' ? check_long(parser, argv[0], argv[i]) : check_short(parser, argv[i]);
+        const bool is_long = argv[i][1] == '-';
+        const bool value = is_long ? check_long(parser, argv[0], argv[i]) : check_short(parser, argv[i]);
+        if (is_long && value && i + 1 < argc) check_value(parser, argv[0], argv[i], argv[i + 1]);
         i += value;
     }
 }

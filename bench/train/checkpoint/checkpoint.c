@@ -289,12 +289,13 @@ static sluice_status read_position(const slc_training_identity *run, const void 
     return status;
 }
 
-static sluice_status read_extra(const slc_training_options *o, json_t **document)
+/* `option`: what named the folder, for errors; NULL: an argument did. */
+static sluice_status read_extra(const slc_training_options *o, const char *option, json_t **document)
 {
     void *extra = NULL;
     size_t bytes = 0;
     sluice_status status = slc_hint_checkpoint(sluice_checkpoint_extra(o->resume, &extra, &bytes), o->resume);
-    status = slc_error_context(status, "--resume");
+    if (option) status = slc_error_context(status, "%s", option);
     if (!status) status = parse_extra(o, extra, bytes, document);
     free(extra);
     /* Only this rank has read the checkpoint so far, and another one may well read what this one cannot: so only damage
@@ -351,7 +352,7 @@ sluice_status slc_training_resume_model(slc_training_options *o)
 {
     json_t *document = NULL;
     if (!o->resume) return SLUICE_OK;
-    sluice_status status = read_extra(o, &document);
+    sluice_status status = read_extra(o, "--resume", &document);
     const json_t *saved = json_object_get(document, "settings");
     if (!status) status = take_model(o, saved);
     if (!status) take_rate(o, saved);
@@ -387,7 +388,7 @@ sluice_status slc_training_saved_run(const char *folder, slc_training_options *o
                                         "freeze-step", "tied", "dropout",         "drop-path"};
     json_t *document = NULL;
     o->resume = folder;
-    sluice_status status = read_extra(o, &document);
+    sluice_status status = read_extra(o, NULL, &document);
     const json_t *saved = json_object_get(document, "settings");
     if (!status && !json_object_get(saved, "shape"))
         status = slc_error(SLUICE_ERR_FORMAT, "%s: it was saved by an earlier version, which kept no shape", folder);
@@ -406,7 +407,7 @@ sluice_status slc_training_resume_freeze(slc_training_options *o)
     json_t *document = NULL;
     if (!o->resume || !slc_training_is_compressed(o->optimizer) || o->freeze_step || o->freeze_change > 0)
         return SLUICE_OK;
-    sluice_status status = read_extra(o, &document);
+    sluice_status status = read_extra(o, "--resume", &document);
     json_t *saved = json_object_get(document, "settings");
     json_int_t step = json_integer_value(json_object_get(saved, "freeze-step"));
     double change = json_number_value(json_object_get(saved, "freeze-change"));

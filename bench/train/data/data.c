@@ -147,6 +147,7 @@ static sluice_status open_data(const slc_training_options *o, sluice_model_confi
     data->whole = stride > 0;
     data->stride = stride;
     status = open_created(o, model, watch, data);
+    if (!status && !data->whole && !slc_family_of(model->family)->sees) status = slc_training_data_note_parts(data, o);
     if (status) {
         slc_training_data_close(data);
         return status;

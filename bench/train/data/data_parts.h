@@ -45,6 +45,10 @@ struct slc_training_data {
 sluice_status slc_training_data_add_note(slc_training_data *data, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Adds such a line if --data is a folder that has files for training and for evaluation by their names, because all of
+ * them are trained on. Error: MEMORY. */
+sluice_status slc_training_data_note_parts(slc_training_data *data, const slc_training_options *options);
+
 /* ---- Text ---- */
 
 enum { SLC_TRAINING_FILES_MAX = 1024 };

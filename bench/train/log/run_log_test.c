@@ -11,6 +11,7 @@
 
 #include "bench/train/log/run_log.h"
 #include "lib/base/hash/crc32c.h"
+#include "lib/base/numbers/random.h"
 
 #include <dirent.h>
 #include <ftw.h>
@@ -375,7 +376,7 @@ static void lose_power(exploration *e, uint64_t point)
 {
     const int bits = model_bits(&e->disk);
     const bool exhaustive = bits <= EXHAUSTIVE_BITS;
-    for (uint64_t i = 0; i < (exhaustive ? UINT64_C(1) << bits : DRAWS); i++) {
+    for (uint64_t i = 0; i < (exhaustive ? UINT64_C(1) << bits : (uint64_t)DRAWS); i++) {
         const uint64_t drawn = i < 2 ? -i : slc_random_below(test_seed(9), point, i, UINT64_MAX);
         crash c = {.bits = exhaustive ? i : drawn};
         for (c.files = FILES_LOST; c.files < FILES_WAYS; c.files++) {

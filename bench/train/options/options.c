@@ -576,7 +576,11 @@ sluice_status slc_training_names_check(const slc_training_options *o)
         if (slc_option_place(row->later, value) >= 0)
             return slc_error(SLUICE_ERR_UNSUPPORTED, "--%s %s: not built in this version; use %s", row->name, value,
                              row->choices);
-        return slc_error(SLUICE_ERR_ARGUMENT, "--%s %s: unknown; use %s", row->name, value, row->choices);
+        const char *hub = strcmp(row->name, "model")
+                              ? ""
+                              : "; weights of Hugging Face's hub are fetched by hf download, and their folder is given "
+                                "with --weights";
+        return slc_error(SLUICE_ERR_ARGUMENT, "--%s %s: unknown; use %s%s", row->name, value, row->choices, hub);
     }
     return SLUICE_OK;
 }

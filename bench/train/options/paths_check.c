@@ -2,6 +2,7 @@
 #include "bench/train/options/paths_check.h"
 
 #include "bench/cli/output/result_file.h"
+#include "bench/cli/path_hints.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
 
@@ -13,6 +14,11 @@
 static sluice_status check_data(const char *option, const char *path)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not wait for its writer */
+    if (file < 0 && errno == ENOENT && slc_is_name_of_hub(path) && !strchr(path, '.')) /* no file's name */
+        return slc_error(SLUICE_ERR_PATH,
+                         "%s: cannot read %s: %s; name a file or a folder; a data set of Hugging Face's hub becomes a "
+                         "file in Python: datasets.load_dataset(\"%s\", split=\"train\").to_json(\"train.jsonl\")",
+                         option, path, strerror(errno), path);
     if (file < 0)
         return slc_error(slc_path_status(errno),
                          "%s: cannot read %s: %s; name a file or a folder that every rank can read", option, path,

@@ -15,6 +15,8 @@ typedef struct {
     double factor;
 } unit;
 
+enum { LEAST_WITHOUT_UNIT = 4096 }; /* bytes of a budget */
+
 static const unit byte_units[] = {
     {"", 1},
     {"b", 1},
@@ -72,6 +74,12 @@ sluice_status slc_parse_bytes(const char *text, uint64_t *out)
     return SLUICE_OK;
 }
 
+/* A few bytes as a bare number, as 60, hold no model: a unit or a per cent sign was forgotten. */
+static bool lacks_unit(const char *text, uint64_t bytes)
+{
+    return bytes < LEAST_WITHOUT_UNIT && !text[strspn(text, "0123456789")];
+}
+
 sluice_status slc_parse_budget(const char *text, uint64_t *bytes, double *fraction)
 {
     double value;
@@ -80,7 +88,7 @@ sluice_status slc_parse_budget(const char *text, uint64_t *bytes, double *fracti
         *fraction = value;
         return SLUICE_OK;
     }
-    if (!strchr(text, '%') && !slc_parse_bytes(text, bytes) && *bytes) {
+    if (!strchr(text, '%') && !slc_parse_bytes(text, bytes) && *bytes && !lacks_unit(text, *bytes)) {
         *fraction = 0;
         return SLUICE_OK;
     }

@@ -43,7 +43,9 @@ static void budgets(void **state)
     assert_int_equal(slc_parse_budget("900MiB", &bytes, &fraction), SLUICE_OK);
     assert_int_equal(bytes, 943718400);
     assert_true(fraction == 0);
-    const char *wrong[] = {"0", "0%", "%", "60%%", "-5%", "lots"};
+    assert_int_equal(slc_parse_budget("60B", &bytes, &fraction), SLUICE_OK);
+    assert_int_equal(slc_parse_budget("4096", &bytes, &fraction), SLUICE_OK);
+    const char *wrong[] = {"0", "0%", "%", "60%%", "-5%", "lots", "60", "900", "4095"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_int_equal(slc_parse_budget(wrong[i], &bytes, &fraction), SLUICE_ERR_ARGUMENT);
 }

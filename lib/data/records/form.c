@@ -1,7 +1,7 @@
 /* The form of a file is found by its first lines. Prose is never taken for a dataset: JSON must be JSON, and a table
- * must have a first line of names; one of them is a field's, or the rows are like it. record_files_test.c covers this
- * file.
- */
+ * must have a first line of names; one of them is a field's, or the rows are like it. A name is believed only where it
+ * says that a file is a dataset and the content is none that can be read: such a file is refused.
+ * record_files_test.c covers this file. */
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/base/text/shell_word.h"
@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { HEAD = 1 << 16, LONGEST_FIRST = 1 << 26, COLUMNS_SHOWN = 12, LIKE_ROWS = 4, NAME_LIKE = 40 };
 
@@ -102,6 +103,45 @@ static sluice_status refuse_json(const head *h, const char *what, const char *fi
                      path, what, filter, slc_shell_word_of(path).text);
 }
 
+/* Conversations as other programs write them, with the filter of jq that makes messages of a record. */
+static const struct {
+    const char *has, *with; /* keys of the record; of a turn, if `has` is a list of them */
+    const char *filter;
+} conversations[] = {
+    {"conversations", "from",
+     "{messages: [.conversations[] | {role: ({human: \"user\", gpt: \"assistant\"}[.from] // .from), content: "
+     ".value}]}"},
+    {"instruction", "output",
+     "{messages: [{role: \"user\", content: (.instruction + \"\\n\" + (.input // \"\"))}, "
+     "{role: \"assistant\", content: .output}]}"},
+    {"prompt", "completion",
+     "{messages: [{role: \"user\", content: .prompt}, {role: \"assistant\", content: .completion}]}"},
+    {"prompt", "response",
+     "{messages: [{role: \"user\", content: .prompt}, {role: \"assistant\", content: .response}]}"},
+    {"question", "answer",
+     "{messages: [{role: \"user\", content: .question}, {role: \"assistant\", content: .answer}]}"},
+};
+
+/* Returns the filter for a record that is such a conversation; NULL: it is none. */
+static const char *find_conversation(const json_t *object)
+{
+    for (size_t i = 0; i < sizeof conversations / sizeof *conversations; i++) {
+        const json_t *has = json_object_get(object, conversations[i].has);
+        const json_t *beside = json_is_array(has) ? json_array_get(has, 0) : object;
+        if (has && json_object_get(beside, conversations[i].with)) return conversations[i].filter;
+    }
+    return NULL;
+}
+
+static sluice_status refuse_conversation(const head *h, const char *keys, const char *filter)
+{
+    const char *path = h->file->path;
+    return slc_error(SLUICE_ERR_FORMAT,
+                     "%s holds JSON lines with the fields %s, which are conversations in another form; jq -c '%s' %s > "
+                     "chat.jsonl makes messages of them; or say which field is a text, as --fields text=NAME",
+                     path, keys, filter, slc_shell_word_of(path).text);
+}
+
 static sluice_status look_for_json(const head *h, const slc_field_names *names, slc_records_form *out)
 {
     size_t at = h->begin;
@@ -118,10 +158,12 @@ static sluice_status look_for_json(const head *h, const slc_field_names *names, 
     }
     char keys[400];
     const bool known = has_field(object, names);
+    const char *filter = known ? NULL : find_conversation(object);
     list_keys(object, keys, sizeof keys);
     json_decref(object);
     *out = SLC_RECORDS_JSON;
     if (known) return SLUICE_OK;
+    if (filter) return refuse_conversation(h, keys, filter);
     return slc_error(SLUICE_ERR_FORMAT,
                      "%s holds JSON lines with the fields %s, and none of \"%s\", \"%s\", \"%s\" and \"%s\"; say which "
                      "is what, as --fields text=NAME,label=NAME",
@@ -226,6 +268,58 @@ static sluice_status look_for_table(const head *h, slc_records_form form, const 
         h->file->path, slc_records_form_name(form), c.shown, names->of[SLC_FIELD_TEXT]);
 }
 
+/* ---- What only its name says ---- */
+
+/* Does the first line have names between semicolons, as some programs write CSV? */
+static bool has_semicolons(const head *h, const slc_field_names *names)
+{
+    slc_span line = first_line(h);
+    bool found = false;
+    for (const char *end; line.bytes && memchr(line.text, ';', line.bytes);) {
+        end = memchr(line.text, ';', line.bytes);
+        slc_span cell = {line.text, (size_t)(end - line.text)};
+        if (cell.bytes > 1 && *cell.text == '"') cell = (slc_span){cell.text + 1, cell.bytes - 2};
+        if (!is_name(cell)) return false;
+        for (int f = 0; f < SLC_FIELD_MESSAGES; f++) found = found || slc_span_is(cell, names->of[f]);
+        line = (slc_span){end + 1, line.bytes - (size_t)(end + 1 - line.text)};
+    }
+    for (int f = 0; f < SLC_FIELD_MESSAGES; f++) found = found || slc_span_is(line, names->of[f]);
+    return found;
+}
+
+static bool is_named(const char *path, const char *ending)
+{
+    const size_t length = strlen(path), end = strlen(ending);
+    return length > end && !strcasecmp(path + length - end, ending);
+}
+
+/* Refuses a file of no known form that would be trained on as raw text, and is most likely none. */
+static sluice_status refuse_unread(const head *h, const slc_field_names *names)
+{
+    const char *path = h->file->path;
+    const bool table = is_named(path, ".csv") || is_named(path, ".tsv");
+    const bool json = is_named(path, ".jsonl") || is_named(path, ".ndjson") || is_named(path, ".json");
+    const slc_shell_word word = slc_shell_word_of(path);
+    if (has_semicolons(h, names))
+        return slc_error(SLUICE_ERR_FORMAT,
+                         "%s looks like a table with semicolons between its fields; python3 -c 'import csv, sys; "
+                         "csv.writer(sys.stdout).writerows(csv.reader(sys.stdin, delimiter=\";\"))' < %s > "
+                         "records.csv makes CSV of it; or --data-type text reads it as text",
+                         path, word.text);
+    if (table)
+        return slc_error(
+            SLUICE_ERR_FORMAT,
+            "%s is called a table, and its first line names no columns; put a line with their names "
+            "before all others, as %s and %s, with a %s between them; or --data-type text reads it as text",
+            path, names->of[SLC_FIELD_TEXT], names->of[SLC_FIELD_LABEL], is_named(path, ".tsv") ? "tab" : "comma");
+    if (json)
+        return slc_error(SLUICE_ERR_FORMAT,
+                         "%s is called JSON, and its first line is no object; records are lines such as {\"%s\": "
+                         "\"...\"}; or --data-type text reads it as text",
+                         path, names->of[SLC_FIELD_TEXT]);
+    return SLUICE_OK;
+}
+
 sluice_status slc_records_form_of(const slc_file *file, const slc_field_names *names, slc_records_form *out)
 {
     head h;
@@ -235,6 +329,7 @@ sluice_status slc_records_form_of(const slc_file *file, const slc_field_names *n
         status = look_for_json(&h, names, out);
         if (!status && *out == SLC_RECORDS_NONE) status = look_for_table(&h, SLC_RECORDS_TSV, names, out);
         if (!status && *out == SLC_RECORDS_NONE) status = look_for_table(&h, SLC_RECORDS_CSV, names, out);
+        if (!status && *out == SLC_RECORDS_NONE) status = refuse_unread(&h, names);
     }
     free(h.text);
     return status;
