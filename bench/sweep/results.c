@@ -73,7 +73,7 @@ static sluice_status append_row(json_t *rows, json_t *row, const slc_bench_case 
 }
 
 sluice_status slc_bench_results_add(slc_bench_results *results, const sluice_world *world, const slc_bench_case *one,
-                                    const slc_training_result *run, const char *plan_sha256)
+                                    const slc_training_result *run, const char *plan_sha256, const char *log)
 {
     json_t *row = slc_training_run_json(world, &one->training, run);
     if (row) json_object_set_new(row, "plan_sha256", json_string(plan_sha256));
@@ -81,6 +81,7 @@ sluice_status slc_bench_results_add(slc_bench_results *results, const sluice_wor
         json_object_set_new(row, "strategy", json_string(one->strategy));
         json_object_set_new(row, "schedule", json_string(one->schedule));
     }
+    if (row && *log) json_object_set_new(row, "log", json_string(log));
     sluice_status status = append_row(results->runs, row, one);
     if (!status && !results->environment) results->environment = slc_environment_json(world);
     return status;

@@ -25,9 +25,10 @@ extern const char *const slc_bench_cell_keys[];
 sluice_status slc_bench_results_init(slc_bench_results *out);
 void slc_bench_results_free(slc_bench_results *results);
 
-/* `plan_sha256`: of all that the plan has carried out. Errors: MEMORY. */
+/* `plan_sha256`: of all that the plan has carried out. `log`: the folder of the run's log below that of the sweep; "":
+ * there is none. Errors: MEMORY. */
 sluice_status slc_bench_results_add(slc_bench_results *results, const sluice_world *world, const slc_bench_case *one,
-                                    const slc_training_result *run, const char *plan_sha256);
+                                    const slc_training_result *run, const char *plan_sha256, const char *log);
 /* `why`: the planner's error line, which says what is needed. */
 sluice_status slc_bench_results_add_misfit(slc_bench_results *results, const slc_bench_case *one, const char *why);
 

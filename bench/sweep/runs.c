@@ -3,6 +3,7 @@
  * tests/command/bench_test.sh covers this file. */
 #include "bench/sweep/runs.h"
 
+#include "bench/sweep/case_log.h"
 #include "bench/sweep/finished.h"
 #include "bench/sweep/opening.h"
 #include "bench/sweep/figures/table.h"
@@ -26,12 +27,20 @@ typedef struct {
     const slc_bench_case *one;
     slc_bench_progress *progress;
     char plan_sha256[65]; /* of the plan that the run kept */
+    slc_case_log log;     /* rank 0's */
 } watched;
+
+/* What a run leaves beside its figures. */
+typedef struct {
+    char plan_sha256[65], log[SLC_CASE_LOG_NAME]; /* log: its folder below that of the sweep; "": there is none */
+} left_behind;
 
 static sluice_status stepped(const slc_training_step *step, void *context)
 {
-    const watched *w = context;
-    if (w->sweep->out) slc_bench_progress_step(w->progress, w->one, step);
+    watched *w = context;
+    if (!w->sweep->out) return SLUICE_OK;
+    slc_case_log_step(&w->log, step);
+    slc_bench_progress_step(w->progress, w->one, step);
     return SLUICE_OK;
 }
 
@@ -76,11 +85,11 @@ static sluice_status keep_for_now(const slc_bench_sweep *sweep)
 }
 
 static sluice_status show_run(const slc_bench_sweep *sweep, const slc_bench_case *one, const slc_training_result *run,
-                              const char *plan_sha256)
+                              const left_behind *left)
 {
     slc_bench_results *results = sweep->results;
     if (!sweep->out || !run->step_count) return SLUICE_OK;
-    sluice_status status = slc_bench_results_add(results, sweep->world, one, run, plan_sha256);
+    sluice_status status = slc_bench_results_add(results, sweep->world, one, run, left->plan_sha256, left->log);
     if (status) return status;
     if (one->repeat == sweep->options->repeat)
         slc_bench_table_case(sweep->out, results->runs, json_array_size(results->runs) - 1);
@@ -129,39 +138,45 @@ static void end_cell(const slc_bench_sweep *sweep, uint64_t number)
 /* ---- The runs ---- */
 
 static sluice_status train_case(const slc_bench_sweep *sweep, const slc_bench_case *one, slc_bench_progress *progress,
-                                slc_training_result *run, char plan_sha256[65])
+                                uint32_t attempt, slc_training_result *run, left_behind *left)
 {
-    watched context = {sweep, one, progress, ""};
+    watched context = {.sweep = sweep, .one = one, .progress = progress};
     const slc_training_watch watch = {
         .stepped = stepped, .finished = note_plan, .context = &context, .stops = sweep->stops};
     slc_training_options training = one->training;
+    if (sweep->out) slc_case_log_begin(&context.log, sweep->options->output, one, attempt);
     sluice_status status = slc_training_run(sweep->world, &training, &watch, run);
     malloc_trim(0); /* so that the next run's resident set does not contain remains of this one */
     if (sweep->out) slc_bench_progress_clear(progress);
-    memcpy(plan_sha256, context.plan_sha256, sizeof context.plan_sha256);
-    return status;
+    memcpy(left->plan_sha256, context.plan_sha256, sizeof left->plan_sha256);
+    memcpy(left->log, context.log.name, sizeof left->log);
+    if (!sweep->out) return status;
+    char why[2048];
+    snprintf(why, sizeof why, "%s", sluice_last_error());
+    slc_case_log_end(&context.log);
+    return status ? slc_error(status, "%s", why) : SLUICE_OK;
 }
 
 /* A run of the demo, which has no repetitions, is made again if the machine was busy, and the faster one counts.
  * Rank 0 decides. On a machine that is busy all the time, half as many runs again are made at most. */
 static sluice_status repeat_disturbed(const slc_bench_sweep *sweep, const slc_bench_case *one,
-                                      slc_bench_progress *progress, slc_training_result *run, char plan_sha256[65],
+                                      slc_bench_progress *progress, slc_training_result *run, left_behind *left,
                                       bool *interrupted)
 {
     sluice_status status = SLUICE_OK;
     for (uint32_t tries = 1; !status && tries < TRIES_MOST; tries++) {
         bool again = slc_bench_is_disturbed(run->step_s, run->step_min_s) && progress->again * 2 < progress->total;
         slc_training_result other;
-        char other_plan[65];
+        left_behind beside;
         status = sluice_world_broadcast(sweep->world, &again, sizeof again, 0);
         if (status || !again) break;
         progress->again++;
-        status = train_case(sweep, one, progress, &other, other_plan);
+        status = train_case(sweep, one, progress, tries, &other, &beside);
         const bool better = !status && !other.interrupted && other.step_s < run->step_s;
         slc_training_result worse = better ? *run : other;
         *interrupted = other.interrupted;
         if (better) *run = other;
-        if (better) memcpy(plan_sha256, other_plan, sizeof other_plan);
+        if (better) *left = beside;
         slc_training_result_free(&worse);
         if (*interrupted) break;
     }
@@ -173,17 +188,17 @@ static sluice_status run_case(const slc_bench_sweep *sweep, const slc_bench_case
                               bool *fits, bool *interrupted)
 {
     slc_training_result run;
-    char plan_sha256[65];
-    sluice_status status = train_case(sweep, one, progress, &run, plan_sha256);
+    left_behind left;
+    sluice_status status = train_case(sweep, one, progress, 0, &run, &left);
     *fits = status != SLUICE_ERR_BUDGET;
     *interrupted = run.interrupted;
     if (!status && sweep->options->demo && !run.interrupted)
-        status = repeat_disturbed(sweep, one, progress, &run, plan_sha256, interrupted);
+        status = repeat_disturbed(sweep, one, progress, &run, &left, interrupted);
     *interrupted = *interrupted || status == SLUICE_ERR_INTERRUPTED;
     if (!*fits)
         status = keep_misfit(sweep, one);
     else if (!status)
-        status = show_run(sweep, one, &run, plan_sha256);
+        status = show_run(sweep, one, &run, &left);
     else if (!*interrupted)
         status = keep_failure(sweep, one, status);
     slc_training_result_free(&run);

@@ -143,6 +143,14 @@ optimizers() {
     check 'the first is the measure' 2 "$(grep -c '^  adamw  *dp .* 100.00 %' "$work/out")"
     check 'the other beside it' 2 "$(grep -c '^  lamb  *dp .* [0-9.]* %' "$work/out")"
     check 'weights of a kind are equal' 1 "$(grep -c '^weights equal to the bit: yes (8 runs of 2 kinds' "$work/out")"
+    check 'each run has its log, with the losses of its row' 8 "$(python3 -c "
+import json, sys
+folder, good = sys.argv[1], 0
+for run in json.load(open(folder + '/results.json'))['runs']:
+    steps = [json.loads(line) for line in open(folder + '/' + run['log'] + '/metrics.jsonl')]
+    good += [round(step['loss'], 6) for step in steps] == [round(loss, 6) for loss in run['losses']]
+print(good)" "$folder" 2>&1)"
+    check 'the picture is drawn from them' 48 "$(grep -cE '^[0-9]+ [0-9.]+ [0-9.]+ [0-9]+$' "$folder/losses.dat")"
     command -v gnuplot >/dev/null || { skip 'the picture of losses: gnuplot is not installed'; return; }
     check 'a picture of losses' yes "$([ -s "$folder/losses.svg" ] && [ -s "$folder/losses.png" ] && echo yes)"
 }

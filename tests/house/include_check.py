@@ -64,7 +64,7 @@ ROOMS = {
                     "train/words"],
         "estimate": ["cli", "cli/options", "cli/output", "plan/words", "train/options", "train/data"],
         "sweep": ["cli", "cli/options", "cli/output", "launch", "plan/words", "train", "train/options", "train/data",
-                  "sweep/folder", "sweep/figures", "sweep/tradeoff"],
+                  "train/log", "sweep/folder", "sweep/figures", "sweep/tradeoff"],
         "sweep/folder": ["train/options"],
         "sweep/figures": ["cli", "cli/output", "plan/words", "train", "train/options", "sweep"],
         "sweep/tradeoff": ["cli", "cli/output", "plan/words", "train", "train/options", "sweep", "sweep/folder",

@@ -3,6 +3,8 @@
 #include "bench/sweep/figures/figures.h"
 
 #include "bench/cli/output/gnuplot.h"
+#include "bench/sweep/case_log.h"
+#include "lib/base/status.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -254,7 +256,10 @@ static void put_script(FILE *file, const void *what)
 sluice_status slc_bench_losses_draw(const slc_bench_results *results, const char *folder, FILE *out)
 {
     if (!slc_bench_losses_compare(results)) return SLUICE_OK;
-    sluice_status status = slc_gnuplot_write(folder, "losses.dat", put_table, results->runs);
+    json_t *runs = slc_case_logs_read(results->runs, folder);
+    if (!runs) return slc_error(SLUICE_ERR_MEMORY, "the logs of a sweep");
+    sluice_status status = slc_gnuplot_write(folder, "losses.dat", put_table, runs);
+    json_decref(runs);
     if (!status) status = slc_gnuplot_write(folder, "losses.gp", put_script, results->runs);
     if (!status) status = slc_gnuplot_draw(folder, "losses", out);
     return status;
