@@ -13,6 +13,7 @@
 #include "bench/train/run/evaluation.h"
 #include "bench/train/run/feed.h"
 #include "bench/train/run/finish.h"
+#include "bench/train/run/losses.h"
 #include "bench/train/run/place.h"
 #include "bench/train/run/rates.h"
 #include "bench/train/run/samples.h"
@@ -20,7 +21,6 @@
 #include "bench/train/run/shared_data.h"
 #include "bench/train/saved_weights.h"
 #include "bench/train/stages.h"
-#include "bench/train/words/doubts.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
@@ -33,7 +33,6 @@
 #include <string.h>
 
 enum { REPEATS_MAX = 8 };
-static const double SMOOTHING = 0.95; /* the mean of some twenty losses */
 
 typedef struct {
     sluice_world *world;
@@ -57,9 +56,7 @@ typedef struct {
     uint64_t tokens;               /* that all ranks have seen, before this run too */
     uint64_t repeats;              /* repeats of the last step; each takes further data */
     uint32_t plan;                 /* number of the plan that was shown; 0: none */
-    struct {
-        double sum, weight;
-    } smooth;                        /* of the latest losses */
+    slc_run_losses losses;
     slc_training_observer *observer; /* NULL: nothing is observed */
 } training;
 
@@ -470,56 +467,14 @@ static sluice_status step_and_agree(training *t, uint64_t i, bool last, bool exc
     }
 }
 
-/* Counts the steps that a gradient which is not finite makes the run skip. *in_a_row are the latest. */
-static sluice_status note_skip(training *t, const slc_training_step *step, uint64_t *in_a_row)
-{
-    *in_a_row = step->skipped ? *in_a_row + 1 : 0;
-    if (!step->skipped) return SLUICE_OK;
-    if (!t->result->skipped++ && t->place.rank == 0)
-        slc_log(
-            SLC_LOG_WARN,
-            "step %llu was skipped, because a gradient is not finite (--nan skip); the last line and the JSON count "
-            "such steps, and %llu in a row end the run (--nan-limit)",
-            (unsigned long long)step->step, (unsigned long long)t->options->nan_limit);
-    if (*in_a_row < t->options->nan_limit) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_NON_FINITE,
-                     "step %llu: %llu steps in a row were skipped, because a gradient is not finite (--nan-limit); the "
-                     "weights are those of step %llu; lower --lr, clip, or --nan stop to learn which layer it is",
-                     (unsigned long long)step->step, (unsigned long long)*in_a_row,
-                     (unsigned long long)(step->step - *in_a_row));
-}
-
 /* Guesses the bytes of a checkpoint: values and two averages in fp32, as the bundled optimizers have them. */
 static uint64_t checkpoint_bytes(const training *t)
 {
     return 12 * t->result->parameters;
 }
 
-/* The latest losses have weights that fall by SMOOTHING from one to the one before; a loss that is not finite has none.
- */
-static void smooth_loss(training *t, slc_training_step *step)
-{
-    if (isfinite(step->loss)) {
-        t->smooth.sum = SMOOTHING * t->smooth.sum + step->loss;
-        t->smooth.weight = SMOOTHING * t->smooth.weight + 1;
-    }
-    step->smoothed_loss = t->smooth.sum / t->smooth.weight;
-}
-
-static void warn_of_jump(const training *t, const slc_training_step *step)
-{
-    if (t->place.rank == 0)
-        slc_log(
-            SLC_LOG_WARN,
-            "step %llu: the loss jumped to %.4g, and the latest ones were about %.4g; if it does not come back, lower "
-            "--lr, give it a --warmup, or --clip 1",
-            (unsigned long long)step->step, step->loss, step->smoothed_loss);
-}
-
 static sluice_status run_steps(training *t)
 {
-    uint64_t skipped_in_a_row = 0;
-    slc_training_loss_watch losses = {0};
     slc_training_result *result = t->result;
     sluice_status status = SLUICE_OK;
     bool stop = false, last = t->begun.steps >= t->options->steps;
@@ -542,7 +497,7 @@ static sluice_status run_steps(training *t)
         if (stop) last |= readable;                    /* else one more step makes them readable */
         if (last) status = sluice_runtime_sync(t->rt); /* no next step follows in which the last one could finish */
         step.step_s += slc_seconds(slc_clock_ns() - start);
-        smooth_loss(t, &step);
+        slc_run_losses_smooth(&t->losses, &step);
         if (!status) status = slc_training_observer_end(t->observer, i + 1);
         if (!status && evaluates && readable && !last && !stop) {
             status = slc_run_evaluation_take(&t->evaluation, &step.evaluation_loss, &step.accuracy);
@@ -551,8 +506,7 @@ static sluice_status run_steps(training *t)
         if (status) break;
         status = slc_training_note(result, &step);
         if (!status && t->watch && t->watch->stepped) status = t->watch->stepped(&step, t->watch->context);
-        if (slc_training_loss_jumps(&losses, &step)) warn_of_jump(t, &step);
-        if (!status) status = note_skip(t, &step, &skipped_in_a_row);
+        if (!status) status = slc_run_losses_note(&t->losses, t->options, &t->place, &step, result);
         if (!status) status = show_plan(t, last);
         if (!status && samples && readable && !stop) {
             status = take_sample(t, &step);
