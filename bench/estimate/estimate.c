@@ -4,6 +4,7 @@
 #include "bench/cli/outcome.h"
 #include "bench/cli/options/command_line.h"
 #include "bench/cli/output/result_file.h"
+#include "bench/estimate/length_plans.h"
 #include "bench/estimate/report.h"
 #include "bench/plan/words/phases_table.h"
 #include "bench/plan/words/table.h"
@@ -128,40 +129,28 @@ static void write_files(const slc_training_options *o, const slc_profile *profil
     slc_outcome_add(files, write_text(o->plan_out, status, text));
 }
 
-/* The model and the profile whose steps have other lengths. */
-typedef struct {
-    const slc_survey *survey;
-    const slc_job *job;
-} lengths_context;
-
-static void set_times(void *context, const slc_recipe_step *size, slc_times *times)
-{
-    const lengths_context *c = context;
-    const slc_survey *s = c->survey;
-    const uint32_t batch = (uint32_t)s->training->batch * size->pieces;
-    const double filled = (double)size->pieces * size->length / s->length;
-    slc_pace_set_slots(&s->pace, &s->model, batch, size->length, filled, c->job, times);
-}
-
 /* *json becomes the phases of the whole run. */
-static sluice_status print_run(const slc_survey *s, const slc_profile *profile, const slc_plan *plan, FILE *out,
-                               json_t **json)
+static sluice_status print_run(const slc_survey *s, const slc_profile *profile, const slc_plan_answer *answer,
+                               double effort_s, FILE *out, json_t **json)
 {
     const slc_training_options *t = s->training;
-    lengths_context context = {s, &profile->job};
-    const slc_whole_run run = {.profile = profile,
-                               .plan = plan,
+    const slc_run_plan whole = {profile, answer->plan};
+    slc_length_plans plans;
+    const slc_whole_run run = {.whole = whole,
                                .sizes = slc_length_options_sizes(t, sluice_model_tokens(&s->model, s->length)),
                                .steps = t->steps,
                                .sequences = (uint64_t)s->ranks * t->batch,
-                               .set_times = set_times,
-                               .context = &context};
-    slc_run_phases phases;
-    sluice_status status = slc_run_phases_find(&run, &phases);
+                               .plan_of = slc_length_plans_of,
+                               .set_times = slc_length_plans_set_times,
+                               .context = &plans};
+    slc_run_phases phases = {0};
+    sluice_status status = slc_length_plans_make(s, whole, answer->budget_bytes, effort_s, &plans);
+    if (!status) status = slc_run_phases_find(&run, &phases);
     fputc('\n', out);
     if (!status) slc_run_phases_print(out, &phases);
     if (!status && !(*json = slc_run_phases_json(&phases))) status = slc_error(SLUICE_ERR_MEMORY, "phases as JSON");
     slc_run_phases_free(&phases);
+    slc_length_plans_free(&plans);
     return status;
 }
 
@@ -190,7 +179,7 @@ static sluice_status plan_for_user(const estimate_options *o, const slc_survey *
         if (*o->training.budget) status = slc_parse_budget(o->training.budget, &bytes, &row->of_dp);
         if (*o->training.budget) fprintf(out, "\n--budget %s fits:\n\n", o->training.budget);
         if (!status && *o->training.budget) status = slc_plan_table(out, &shown);
-        if (!status && has_recipe(&o->training)) status = print_run(s, profile, answer.plan, out, phases);
+        if (!status && has_recipe(&o->training)) status = print_run(s, profile, &answer, o->effort_s, out, phases);
         if (!status) write_files(&o->training, profile, &answer, files);
     }
     slc_plan_destroy(answer.plan);

@@ -38,7 +38,8 @@ static sluice_status register_model(const slc_survey *s, sluice_runtime *rt, slu
                                     .precision = s->training->layer_precision,
                                     .dropout_seed = s->training->seed,
                                     .length_step = s->length_step};
-    slc_length_options_set_model(s->training, &options);
+    uint32_t shapes[SLUICE_SHAPES_MOST];
+    slc_length_options_set_model(s->training, shapes, &options);
     sluice_status status = sluice_model_create(rt, &s->model, &options, model);
     return status || !s->data_bytes ? status : sluice_runtime_reserve(rt, "training data", s->data_bytes);
 }

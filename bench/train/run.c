@@ -162,7 +162,8 @@ static sluice_status create_runtime(training *t, const sluice_model_config *mode
     const slc_cut_probe probe = {t->world, t->options, model, &options, t->data};
     slc_cut_times times = {0};
     sluice_config config;
-    slc_length_options_set_model(t->options, &options);
+    uint32_t shapes[SLUICE_SHAPES_MOST];
+    slc_length_options_set_model(t->options, shapes, &options);
     sluice_status status = slc_cut_probe_pays(t->options) ? slc_cut_probe_measure(&probe, &times) : SLUICE_OK;
     if (!status) status = slc_training_config(t->options, &config);
     if (!status) status = sluice_runtime_create(t->world, &config, &t->rt);
@@ -294,7 +295,7 @@ static sluice_status show_plan(training *t, bool last)
     if (!t->watch || !t->watch->planned || slc_run_place_pipelined(&t->place))
         return SLUICE_OK; /* stages have no one plan */
     sluice_status status = sluice_runtime_plan(t->rt, &plan);
-    if (status || plan.number == t->plan || (plan.provisional && !(last && !t->plan))) return status;
+    if (status || plan.number <= t->plan || (plan.provisional && !(last && !t->plan))) return status;
     t->plan = plan.number;
     return t->watch->planned(t->rt, t->watch->context);
 }
@@ -325,7 +326,7 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
     const sluice_step_options options =
         SLUICE_INIT(sluice_step_options, .learning_rate = slc_run_rates_at(&t->rates, step), .exchange = exchange,
                     .group_rates = t->rates.group, .group_count = t->rates.group_count,
-                    .micro_batches = (uint32_t)size.micro_batches);
+                    .micro_batches = (uint32_t)size.micro_batches, .shape = sluice_model_shape(t->model, size.length));
     sluice_step_report report = SLUICE_INIT(sluice_step_report);
     *out =
         (slc_training_step){.step = step + 1,

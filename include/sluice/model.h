@@ -135,6 +135,12 @@ typedef struct {
     /* Lets sluice_model_observe note how much blocks change their inputs. It needs 8 bytes a block and row of the
      * host's memory, which count in the budget on "cpu", and scratch for one block. false: nothing is noted. */
     bool observe;
+    /* With length_step, without folds: lengths for which the model registers shapes of the runtime
+     * (sluice_activation_shape), falling, each a multiple of length_step from length_least up and below `length`. Shape
+     * k is for micro-batches of shape_lengths[k - 1] tokens a sequence, or fewer: a step whose micro-batches are no
+     * longer on any rank may have it (sluice_model_shape). At most SLUICE_SHAPES_MOST; copied. */
+    const uint32_t *shape_lengths;
+    uint64_t shape_count;
 } sluice_model_options;
 
 /* Registers the model on `rt`, before commit. The runtime must outlive the model's use; the caller destroys the model.
@@ -147,6 +153,9 @@ typedef struct {
 SLUICE_API sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config *config,
                                              const sluice_model_options *options, sluice_model **out);
 SLUICE_API void sluice_model_destroy(sluice_model *model); /* NULL is allowed; touches no runtime */
+/* The highest shape (sluice_step_options.shape) that holds micro-batches of `length` tokens a sequence; 0 for those
+ * that need the whole model, and for NULL. */
+SLUICE_API uint32_t sluice_model_shape(const sluice_model *model, uint32_t length);
 /* The configuration, valid as long as the model; NULL for NULL. */
 SLUICE_API const sluice_model_config *sluice_model_get_config(const sluice_model *model);
 

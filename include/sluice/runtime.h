@@ -352,6 +352,18 @@ typedef struct {
 SLUICE_API sluice_status sluice_workspace_add(sluice_layer *layer, const sluice_workspace_desc *desc,
                                               sluice_workspace **out);
 
+/* Steps may come in shapes of several sizes, as sequences that grow have them: in a step of shape k an activation or a
+ * workspace takes `bytes`, not more than it was added with, which is what shape 0 has and every shape that nothing is
+ * said of. 1 <= shape <= SLUICE_SHAPES_MOST. A shape runs under a plan of its own within the same budget; that of shape
+ * 0 would hold it too, so all shapes are known to fit at commit. Errors: ARGUMENT (another shape, 0 bytes or too many).
+ */
+enum { SLUICE_SHAPES_MOST = 7 };
+SLUICE_API sluice_status sluice_activation_shape(sluice_activation *activation, uint32_t shape, uint64_t bytes);
+SLUICE_API sluice_status sluice_workspace_shape(sluice_workspace *workspace, uint32_t shape, uint64_t bytes);
+
+/* The shape whose plan runs: what the last step_begin asked for, or 0. Local; 0 for NULL. */
+SLUICE_API uint32_t sluice_runtime_shape(const sluice_runtime *rt);
+
 /* Counts `bytes` that the binary keeps itself (inputs, targets) in the budget, besides those reserved before: of the
  * device's memory, as the budget is. Nothing is allocated. If ranks reserve different sizes, all count the largest.
  * `what` is for messages and may be NULL. Errors: ARGUMENT (too many bytes). */
@@ -448,6 +460,11 @@ typedef struct {
      * pipeline, and not with a compressed optimizer. NULL: every layer runs. */
     const sluice_layer *const *layers_left_out;
     uint64_t layer_left_out_count;
+    /* The step's shape (sluice_activation_shape). Where it is another than the last step's, step_begin is collective:
+     * it ends what is pending, makes a plan for the shape if it has none yet, and moves over, which changes no bit.
+     * Later steps of the shape find that plan. An evaluation has shape 0, and moves over too. Under a compressed
+     * optimizer and in a pipeline all shapes run under the plan of shape 0. */
+    uint64_t shape;
 } sluice_step_options;
 
 /* The times, memory and traffic of a step. */
@@ -472,7 +489,8 @@ typedef struct {
 
 /* Begins a step, between steps. Local, but it may wait for what the step before left to do. Errors: ARGUMENT (a
  * learning_rate, gradient_scale or group rate that is not finite; fewer group rates than groups; more micro_batches
- * than the config has), UNSUPPORTED (group rates with a compressed optimizer). */
+ * than the config has; a shape that nothing was registered for), UNSUPPORTED (group rates with a compressed optimizer).
+ */
 SLUICE_API sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *options);
 /* For a parameter that was added with row_elements: which rows the layer that added it reads in the micro-batch that
  * comes next, in any order, a row as often as it is looked up. Local; after step_begin or evaluate_begin and, from the

@@ -45,6 +45,13 @@ typedef struct {
 
 enum { SLC_BAD_EXCHANGE, SLC_BAD_LOCAL, SLC_BADS };
 
+/* The shapes of steps, and the plans that do not run (replan/shapes.h). */
+typedef struct {
+    uint32_t now; /* the shape of the job and of the plan that runs */
+    slc_kept_plan kept[SLUICE_SHAPES_MOST + 1];
+    double took_s; /* to move over to the shape of this step */
+} slc_shapes;
+
 struct sluice_runtime {
     sluice_world *world;
     slc_comm *comm;
@@ -70,6 +77,7 @@ struct sluice_runtime {
     slc_planning planning;
     slc_current_plan current;
     slc_trials trials;
+    slc_shapes shapes;
     slc_runtime_memory memory;
 
     slc_mode mode;
@@ -89,6 +97,13 @@ struct sluice_runtime {
     struct slc_saving *saving; /* checkpoint/save.c; NULL: no save is under way */
     slc_writer writer;         /* of that save */
 };
+
+/* Bytes of an activation or a workspace in the shape of the job. */
+static inline uint64_t slc_shape_bytes(const sluice_runtime *rt, uint64_t bytes, const uint64_t by_shape[])
+{
+    const uint64_t own = by_shape[rt->shapes.now];
+    return own ? own : bytes;
+}
 
 /* Steps that the run has left. A program that does not say how many it makes is expected to make 1000 more. */
 static inline uint64_t slc_runtime_steps_left(const sluice_runtime *rt)

@@ -188,6 +188,17 @@ static sluice_status check_divisor(double divisor)
                      divisor);
 }
 
+/* A micro-batch that is longer than the step's shape would write beyond what its plan has room for. */
+sluice_status slc_micro_batch_check_shape(const sluice_model *m, const sluice_batch *b)
+{
+    const uint32_t shape = sluice_runtime_shape(m->rt);
+    if (!shape || sluice_model_shape(m, length_of(m, b)) >= shape) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "%s: a micro-batch of %u tokens a sequence in a step of shape %u, which has %u; give it shape %u",
+                     sluice_model_family_name((uint32_t)m->config.family), length_of(m, b), shape,
+                     shape <= m->shape_count ? m->shape_lengths[shape - 1] : 0, sluice_model_shape(m, length_of(m, b)));
+}
+
 sluice_status slc_micro_batch_check(const sluice_model *m, const sluice_batch *b)
 {
     sluice_status status = check_length(m, b);

@@ -15,6 +15,8 @@ sluice_status slc_micro_batch_reserve(sluice_model *m);
 
 /* Says whether the model can take it. Errors: ARGUMENT. */
 sluice_status slc_micro_batch_check(const sluice_model *m, const sluice_batch *batch);
+/* ARGUMENT for one that is longer than the shape of the step. */
+sluice_status slc_micro_batch_check_shape(const sluice_model *model, const sluice_batch *batch);
 
 /* Takes the next memory, waits until it is free, keeps there what the caller may free when the call returns, and sets
  * m->memory, m->in, m->padding_place and the sizes of the micro-batch. Tells the runtime which rows of a shared token

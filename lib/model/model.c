@@ -214,6 +214,7 @@ static sluice_status add_gradients(sluice_model *m)
                                              .last_layer = "embed",
                                              .last = SLUICE_BACKWARD};
         status = sluice_activation_add(head->layer, &desc, &m->gradient[dtype]);
+        if (!status) status = slc_layer_shape_rows(m, m->gradient[dtype], desc.bytes);
     }
     return status;
 }
@@ -229,7 +230,8 @@ static sluice_status add_mask(sluice_model *m)
                                          .last_layer = m->evaluates_only ? last : m->layers[1].name,
                                          .last = m->evaluates_only ? SLUICE_FORWARD : SLUICE_BACKWARD,
                                          .last_forward_layer = last};
-    return sluice_activation_add(m->layers[0].layer, &desc, &m->mask);
+    sluice_status status = sluice_activation_add(m->layers[0].layer, &desc, &m->mask);
+    return status ? status : slc_layer_shape_rows(m, m->mask, desc.bytes);
 }
 
 static sluice_status add_tensors(sluice_model *m)
@@ -273,6 +275,27 @@ static sluice_status check_options(const sluice_model_config *c, const sluice_mo
     if (!(o->label_smoothing >= 0 && o->label_smoothing < 1 && (float)o->label_smoothing < 1))
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: label_smoothing is %g; it must be in [0, 1)", name,
                          o->label_smoothing);
+    return SLUICE_OK;
+}
+
+static sluice_status check_shapes(const sluice_model_config *c, const sluice_model_options *o)
+{
+    const char *name = sluice_model_family_name((uint32_t)c->family);
+    const uint32_t least = o->length_least ? o->length_least : o->length_step;
+    if (!o->shape_count) return SLUICE_OK;
+    if (!o->shape_lengths || !o->length_step || o->folds || o->shape_count > SLUICE_SHAPES_MOST)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "%s: %llu shapes; give at most %d shape_lengths, with length_step and without folds", name,
+                         (unsigned long long)o->shape_count, SLUICE_SHAPES_MOST);
+    for (uint64_t s = 0; s < o->shape_count; s++) {
+        const uint32_t length = o->shape_lengths[s], longer = s ? o->shape_lengths[s - 1] : o->length;
+        if (length < longer && length >= least && length % o->length_step == 0) continue;
+        return slc_error(
+            SLUICE_ERR_ARGUMENT,
+            "%s: shape_lengths[%llu] is %u; it must be a multiple of %u (length_step), from %u up and below "
+            "%u",
+            name, (unsigned long long)s, length, o->length_step, least, longer);
+    }
     return SLUICE_OK;
 }
 
@@ -338,6 +361,7 @@ sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config 
     if (!status) status = sluice_model_config_check(config);
     if (!status) status = slc_sized_read("sluice_model_options", NULL, given_options, sizeof *options, options);
     if (!status) status = check_options(config, options);
+    if (!status) status = check_shapes(config, options);
     if (!status) status = check_cache(rt, config, options);
     if (status) return status;
     sluice_model *m = calloc(1, sizeof *m);
@@ -351,6 +375,7 @@ sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config 
     m->length_step = options->length_step;
     m->length_least = options->length_least ? options->length_least : options->length_step;
     m->folds = options->folds;
+    for (uint64_t s = 0; s < options->shape_count; s++) m->shape_lengths[m->shape_count++] = options->shape_lengths[s];
     m->dropout_seed = options->dropout_seed;
     m->evaluates_only = options->evaluates_only || options->cache_tokens;
     m->cache.room = options->cache_tokens;
@@ -388,6 +413,13 @@ void sluice_model_destroy(sluice_model *m)
     free(m->layers);
     free(m->new_params);
     free(m);
+}
+
+uint32_t sluice_model_shape(const sluice_model *m, uint32_t length)
+{
+    uint32_t shape = 0;
+    while (m && shape < m->shape_count && length && length <= m->shape_lengths[shape]) shape++;
+    return shape;
 }
 
 const sluice_model_config *sluice_model_get_config(const sluice_model *m)
@@ -487,6 +519,7 @@ sluice_status sluice_model_forward(sluice_model *m, const sluice_batch *given)
                                               "cannot be trained");
     if (!status && !batch.targets) status = slc_error(SLUICE_ERR_ARGUMENT, "model_forward: training needs targets");
     if (!status) status = slc_micro_batch_check(m, &batch);
+    if (!status) status = slc_micro_batch_check_shape(m, &batch);
     if (status) return status;
     status = slc_micro_batch_take(m, &batch); /* which refuses one that comes at another time */
     if (status) return tell_runtime(m, status);
@@ -530,6 +563,7 @@ static sluice_status check_batches(const sluice_model *m, const sluice_batch *ba
         sluice_status status = batches[i].targets
                                    ? slc_micro_batch_check(m, &batches[i])
                                    : slc_error(SLUICE_ERR_ARGUMENT, "model_step: training needs targets");
+        if (!status) status = slc_micro_batch_check_shape(m, &batches[i]);
         if (status) return slc_error_context(status, "micro-batch %u", i);
     }
     return SLUICE_OK;

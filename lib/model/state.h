@@ -142,6 +142,7 @@ struct sluice_model {
     sluice_model_config config;
     uint32_t batch, length, length_step, length_least;
     bool folds; /* sluice_model_options.folds */
+    uint32_t shape_lengths[SLUICE_SHAPES_MOST], shape_count;
     /* Sizes of the current micro-batch: sequences; rows in a sequence; both multiplied; targets. Until the first
      * micro-batch they are those of a whole one. */
     uint32_t sequences, tokens;

@@ -123,6 +123,9 @@ CALL(param_use, sluice_param_use(GIVE(1, layer_of(p)), GIVE(2, p->rows)))
 CALL(activation_add, sluice_activation_add(GIVE(1, layer_of(p)), GIVE(2, &one), GIVE(3, made.activations)))
 CALL(activations_add, sluice_activations_add(GIVE(1, layer_of(p)), GIVE(2, &one), 1, GIVE(3, made.activations)))
 CALL(workspace_add, sluice_workspace_add(GIVE(1, layer_of(p)), GIVE(2, &extra), GIVE(3, &made.workspace)))
+CALL(activation_shape, sluice_activation_shape(GIVE(1, p->hidden), 1, 1))
+CALL(workspace_shape, sluice_workspace_shape(GIVE(1, p->space), 1, 1))
+CALL(runtime_shape, answer(sluice_runtime_shape(GIVE(1, p->rt)) == 0))
 CALL(activation_aside, sluice_activation_add(GIVE(1, layer_of(p)), GIVE(2, &aside), GIVE(3, made.activations)))
 CALL(workspace_nowhere, sluice_workspace_add(GIVE(1, layer_of(p)), GIVE(2, &nowhere), GIVE(3, &made.workspace)))
 CALL(reserve, sluice_runtime_reserve(GIVE(1, p->rt), GIVE(2, "inputs"), 1))
@@ -304,6 +307,7 @@ CALL(model_targets, answer(sluice_model_targets(GIVE(1, small()), TOKENS)))
 CALL(model_create,
      sluice_model_create(GIVE(1, p->rt), GIVE(2, small()), GIVE(3, &model_options), GIVE(4, &another_model)))
 DO(model_destroy, sluice_model_destroy(GIVE(1, NULL)))
+CALL(model_shape, answer(sluice_model_shape(GIVE(1, p->model), 1) == 0))
 CALL(get_config, answer(sluice_model_get_config(GIVE(1, p->model)) != NULL))
 CALL(model_init, sluice_model_init(GIVE(1, p->model), 1))
 CALL(config_read, sluice_model_config_read(GIVE(1, weights), GIVE(2, &model_config)))
@@ -392,12 +396,15 @@ static const row table[] = {
     {HOOKS, "sluice_activation_add", activation_add, "AAA", BEFORE_COMMIT},
     {HOOKS, "sluice_activations_add", activations_add, "AAA", BEFORE_COMMIT},
     {HOOKS, "sluice_workspace_add", workspace_add, "AAA", BEFORE_COMMIT},
+    {HOOKS, "sluice_activation_shape", activation_shape, "A", BEFORE_COMMIT},
+    {HOOKS, "sluice_workspace_shape", workspace_shape, "A", BEFORE_COMMIT},
     {HOOKS, "sluice_activation_add", activation_aside, "AAA", "AOOOOOOOOOFFO"}, /* a direction that is none */
     {HOOKS, "sluice_workspace_add", workspace_nowhere, "AAA", "AOOOOOOOOOFFO"},
     {HOOKS, "sluice_runtime_reserve", reserve, "Ak", BEFORE_COMMIT},
     {HOOKS, "sluice_runtime_commit", runtime_commit, "A", "-OOOOOOOOOFFP"},
 
     {HOOKS, "sluice_runtime_replan", replan, "Akk", BETWEEN_STEPS},
+    {HOOKS, "sluice_runtime_shape", runtime_shape, "k", ALWAYS},
     {HOOKS, "sluice_layer_here", layer_here, "N", ALWAYS},
     {HOOKS, "sluice_layer_runs", layer_runs, "N", ALWAYS},
     {HOOKS, "sluice_layer_recomputes", recomputes, "N", ANSWERS_AFTER_COMMIT},
@@ -486,6 +493,7 @@ static const row table[] = {
     {HOOKS, "sluice_model_destroy", model_destroy, "k", "-------------"},
     /*                                                                     RCSf   Ee FGP */
     {MODEL, "sluice_model_config_read", config_read, "AA", "kkkk   kk kkk"},
+    {MODEL, "sluice_model_shape", model_shape, "k", "kkkk   kk kkk"},
     {MODEL, "sluice_model_get_config", get_config, "N", "kkkk   kk kkk"},
     {MODEL, "sluice_model_init", model_init, "A", "OkOO   OO FFP"},
     {MODEL, "sluice_model_load", model_load, "AA", "OkOO   OO FFP"},

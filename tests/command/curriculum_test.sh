@@ -74,8 +74,7 @@ equal_bits() { # NAME OPTION...
     shift
     whole=$(weights -n 2 "${grow[@]}" "$@" --strategy dp)
     check "$name: a run ends with weights" 66 ${#whole}
-    for part in '--strategy oss' '--strategy sdp' '--strategy fsdp --recompute all' \
-        "--budget 90% --schedule $(default_schedule)"; do
+    for part in "${parts[@]}"; do
         # shellcheck disable=SC2086 # options are words
         check "$name, $part" "$whole" "$(weights -n 2 "${grow[@]}" "$@" $part)"
     done
@@ -132,12 +131,30 @@ refusals() {
 
 tokens
 counts_on
+parts=('--strategy oss' '--strategy sdp' '--strategy fsdp --recompute all'
+    "--budget 90% --schedule $(default_schedule)")
 equal_bits gpt2 --micro-batches 2 --dropout 0.1
 cut=$last
+parts=('--strategy fsdp --recompute all')
 equal_bits folded --curriculum-batch tokens --dropout 0.1
 [ "$cut" != "$last" ] || check 'folding acts' different same
 equal_bits bert --model bert
 equal_bits classes --model bert --head classes --curriculum-batch tokens
+# Within a budget short steps have plans of their own, also after an evaluation and a stop.
+shapes=(-n 2 --size mini --context 64 --batch 4 --curriculum 8:64:8 --steps 10 --eval-every 3)
+whole=$(weights "${shapes[@]}" --strategy dp --schedule serial)
+for schedule in one_ahead "$(default_schedule)"; do
+    export SLUICE_LOG_LEVEL=info
+    check "shapes, $schedule" "$whole" "$(weights "${shapes[@]}" --budget 70% --schedule "$schedule")"
+    unset SLUICE_LOG_LEVEL
+    check 'a plan for each shape' '1 2 3' "$(sed -n 's/.*step [0-9]*: shape \([1-9]\) runs under plan.*/\1/p' "$work/err" | sort -u | paste -sd' ')"
+    check 'within the budget' true "$(python3 -c 'import json, sys
+run = json.load(open(sys.argv[1]))["runs"][0]
+print(str(run["peak_bytes"] <= run["budget_bytes"]).lower())' "$work/run.json")"
+done
+rm -rf "$work/run"
+train "${shapes[@]}" --budget 70% --steps 4 --save "$work/run"
+check 'shapes go on' "$whole" "$(weights "${shapes[@]}" --budget 70% --resume "$work/run")"
 split=(--micro-batches 2 --tied split --curriculum-batch tokens)
 check 'in a pipeline' "$(weights "${grow[@]}" "${split[@]}")" "$(weights -n 2 --pipeline 2 "${grow[@]}" "${split[@]}")"
 check 'one length is none' "$(weights --steps 3)" "$(weights --steps 3 --curriculum 32:32:2)"

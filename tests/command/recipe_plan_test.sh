@@ -38,6 +38,20 @@ estimate fsdp
 check 'a micro-batch that is left out gathers nothing' '1 25 2 6400; 26 25 3 9600; 51 50 4 25600; slower more True' \
     "$(phases "$work/estimate.json")"
 
+lengths() { # OPTION...
+    timeout 100 "$sluice" estimate -n 2 --batch 2 --context 32 --pace 100gflops,20GB --throttle 1gbit,50us \
+        --schedule one_ahead --strategy dp --steps 100 --curriculum 16@40,32 --json "$work/estimate.json" "$@" \
+        >"$work/out" 2>"$work/err" </dev/null
+    check "an estimate of lengths $*" 0 $?
+    check "their phases $*" '1 40 1 2560; 41 60 1 7680; slower equal True' "$(phases "$work/estimate.json")"
+}
+lengths
+check 'for people' 1 "$(grep -c '^  1 to 40 .* 16 .* 1  *0.00256 M ' "$work/out")"
+check 'under one plan' 1 "$(grep -c 'phases of this plan; units: ' "$work/out")"
+lengths --curriculum-batch fixed --budget 100%
+check 'under plans of their own' 1 "$(grep -c 'short steps run under plans of their own within the budget' "$work/out")"
+printf '{"version": 1, "steps": 10, "length": {"curriculum": "16@4,32"}}' >"$work/lengths.json"
+
 plan() { # OPTION...
     timeout 100 "$sluice" plan --profile "$work/profile.json" --schedule one_ahead --strategy fsdp \
         --json "$work/plan.json" "$@" >"$work/out" 2>"$work/err" </dev/null
@@ -53,6 +67,8 @@ print(abs(made["phases"][-1]["predicted_step_s"] - made["step_s"]) < 1e-12)' "$w
 printf '{"version": 1, "steps": 10}' >"$work/steps.json"
 plan --recipe "$work/steps.json"
 check 'one phase where nothing grows' '1 10 4 None; slower equal True' "$(phases "$work/plan.json")"
+plan --recipe "$work/lengths.json"
+check 'a profile has one length' '2 1' "$? $(grep -c 'length: a profile has the times of one length' "$work/err")"
 printf '{"version": 1, "batch": {"from": 1, "over": 3}}' >"$work/wrong.json"
 plan --recipe "$work/wrong.json"
 check 'a run without a length' '2 1' "$? $(grep -c 'wrong.json: steps: say how many the run has' "$work/err")"

@@ -339,8 +339,7 @@ static sluice_status print_change(const planning *p, FILE *out, json_t *json)
 
 static sluice_status print_run(const planning *p, FILE *out, json_t *json)
 {
-    const slc_whole_run run = {
-        .profile = p->profile, .plan = p->answer.plan, .sizes = p->run->sizes, .steps = p->run->steps};
+    const slc_whole_run run = {.whole = {p->profile, p->answer.plan}, .sizes = p->run->sizes, .steps = p->run->steps};
     slc_run_phases phases;
     if (!p->run->wanted) return SLUICE_OK;
     sluice_status status = slc_run_phases_find(&run, &phases);

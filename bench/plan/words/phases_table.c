@@ -45,13 +45,15 @@ static sluice_status find_phase(const slc_whole_run *run, uint64_t from, slc_run
 {
     const uint64_t to = slc_least(slc_recipe_size_changes(&run->sizes, from), run->steps);
     const slc_recipe_step size = slc_recipe_step_at(&run->sizes, from);
+    const slc_run_plan under = size.length ? run->plan_of(run->context, &size) : run->whole;
+    const slc_job *job = &under.profile->job;
     const slc_simulation options = {.micro_batches = (uint32_t)size.micro_batches};
     slc_forecast forecast;
     slc_times times;
-    sluice_status status = slc_times_copy(&run->profile->job, &run->profile->times, &times);
+    sluice_status status = slc_times_copy(job, &under.profile->times, &times);
     if (status) return status;
-    if (size.length) run->set_times(run->context, &size, &times);
-    status = slc_simulate(&run->profile->job, &times, run->plan, &options, &forecast);
+    if (size.length) run->set_times(run->context, &under, &size, &times);
+    status = slc_simulate(job, &times, under.plan, &options, &forecast);
     slc_times_fini(&times);
     if (status) return status;
     *out = (slc_run_phase){.first = from + 1,
@@ -59,22 +61,25 @@ static sluice_status find_phase(const slc_whole_run *run, uint64_t from, slc_run
                            .micro_batches = size.micro_batches,
                            .length = size.length,
                            .step_s = forecast.step_s,
-                           .sent = bytes_of_step(&run->profile->job, run->plan, (uint32_t)size.micro_batches),
+                           .sent = bytes_of_step(job, under.plan, (uint32_t)size.micro_batches),
                            .tokens = (to - from) * size.tokens * run->sequences};
+    out->strategies = slc_strategy_counts_of(job, under.plan->strategies);
     return SLUICE_OK;
 }
 
 sluice_status slc_run_phases_find(const slc_whole_run *run, slc_run_phases *out)
 {
     size_t count = 0;
-    *out = (slc_run_phases){0};
+    *out = (slc_run_phases){.one_plan = true};
     for (uint64_t from = 0; from < run->steps; from = slc_recipe_size_changes(&run->sizes, from)) count++;
     out->phases = calloc(count + 1, sizeof *out->phases);
     if (!out->phases) return slc_error(SLUICE_ERR_MEMORY, "%zu phases of a run", count);
-    out->strategies = slc_strategy_counts_of(&run->profile->job, run->plan->strategies);
     sluice_status status = SLUICE_OK;
-    for (uint64_t from = 0; !status && from < run->steps; from = slc_recipe_size_changes(&run->sizes, from))
+    for (uint64_t from = 0; !status && from < run->steps; from = slc_recipe_size_changes(&run->sizes, from)) {
+        const slc_recipe_step size = slc_recipe_step_at(&run->sizes, from);
+        out->one_plan &= !size.length || run->plan_of(run->context, &size).plan == run->whole.plan;
         status = find_phase(run, from, &out->phases[out->count++]);
+    }
     return status;
 }
 
@@ -122,7 +127,11 @@ void slc_run_phases_print(FILE *out, const slc_run_phases *all)
     slc_run_phase sum = {0};
     double s = 0;
     char steps[48];
-    fprintf(out, "the run    phases of this plan; units: %s\n", slc_strategy_counts_in_words(&all->strategies).text);
+    if (all->one_plan)
+        fprintf(out, "the run    phases of this plan; units: %s\n",
+                slc_strategy_counts_in_words(&all->phases->strategies).text);
+    else
+        fprintf(out, "the run    phases; short steps run under plans of their own within the budget\n");
     fprintf(out, "  %-22s ", "steps");
     if (grow_in_length(all)) fprintf(out, "%7s ", "length");
     fprintf(out, "%13s %10s %11s %11s %10s\n", "micro-batches", "tokens", "a step", "sent a step", "time");
@@ -143,10 +152,10 @@ void slc_run_phases_print(FILE *out, const slc_run_phases *all)
 
 json_t *slc_run_phases_json(const slc_run_phases *all)
 {
-    const slc_strategy_counts_text strategies = slc_strategy_counts_in_words(&all->strategies);
     json_t *list = json_array();
     for (size_t i = 0; list && i < all->count; i++) {
         const slc_run_phase *p = &all->phases[i];
+        const slc_strategy_counts_text strategies = slc_strategy_counts_in_words(&p->strategies);
         json_array_append_new(
             list, json_pack("{s:I, s:I, s:I, s:o, s:o, s:s, s:f, s:I, s:f}", "first_step", (json_int_t)p->first,
                             "steps", (json_int_t)p->steps, "micro_batches", (json_int_t)p->micro_batches, "length",

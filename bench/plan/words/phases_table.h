@@ -1,4 +1,4 @@
-/* The phases of a whole run under one plan: stretches of steps that have one size, with what each takes. */
+/* The phases of a whole run: stretches of steps that have one size, with what each takes under its plan. */
 #pragma once
 
 #include "bench/plan/words/strategy_counts.h"
@@ -6,32 +6,41 @@
 #include "lib/recipe/step_size.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 typedef struct {
     uint64_t first, steps; /* number of the first step, from 1 */
     uint64_t micro_batches;
-    uint32_t length; /* tokens of a sequence, where they grow; 0: they do not */
-    double step_s;   /* predicted by the simulator, with the profile's times */
-    uint64_t sent;   /* bytes of a step, by each rank */
-    uint64_t tokens; /* of all ranks, in all of its steps; 0: not known */
+    uint32_t length;                /* tokens of a sequence, where they grow; 0: they do not */
+    double step_s;                  /* predicted by the simulator, with the profile's times */
+    uint64_t sent;                  /* bytes of a step, by each rank */
+    uint64_t tokens;                /* of all ranks, in all of its steps; 0: not known */
+    slc_strategy_counts strategies; /* of its plan */
 } slc_run_phase;
 
 typedef struct {
     slc_run_phase *phases;
     size_t count;
-    slc_strategy_counts strategies; /* of all phases, for the plan is one */
+    bool one_plan; /* all phases run under one */
 } slc_run_phases;
 
-/* A whole run of `steps` steps. */
+/* A plan, and the profile that it was made from. */
 typedef struct {
     const slc_profile *profile; /* its job has the recipe's most micro-batches */
     const slc_plan *plan;
+} slc_run_plan;
+
+/* A whole run of `steps` steps. */
+typedef struct {
+    slc_run_plan whole; /* of steps with whole sequences */
     slc_recipe_sizes sizes;
     uint64_t steps;
     uint64_t sequences; /* whole ones in a micro-batch of all ranks; 0: not known */
-    /* Fills in the times of a step of another length than the profile's; NULL: there is none. */
-    void (*set_times)(void *context, const slc_recipe_step *size, slc_times *times);
+    /* Returns the plan that a step of a length runs under, and sets the times of its slots, which are copies of the
+     * profile's; both are NULL if no step has a length. */
+    slc_run_plan (*plan_of)(void *context, const slc_recipe_step *size);
+    void (*set_times)(void *context, const slc_run_plan *under, const slc_recipe_step *size, slc_times *times);
     void *context;
 } slc_whole_run;
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MULTIPLE = 8, FIELDS = 5 };
+enum { MULTIPLE = 8, FIELDS = 5, SMALLEST_SHAPE = 8 };
 
 typedef unsigned long long whole;
 
@@ -168,13 +168,32 @@ slc_recipe_sizes slc_length_options_sizes(const slc_training_options *o, uint32_
     return sizes;
 }
 
-void slc_length_options_set_model(const slc_training_options *o, sluice_model_options *model)
+/* Finds the lengths of shapes, which fall. Without a budget all plans fit; folded steps take the memory of whole ones.
+ */
+static uint32_t find_shapes(const slc_training_options *o, const slc_recipe_sizes *sizes, uint32_t context,
+                            uint32_t shapes[SLUICE_SHAPES_MOST])
+{
+    const slc_recipe_length *l = &sizes->length;
+    uint32_t count = 0, last = context;
+    if (!*o->budget || sizes->folds) return 0;
+    for (uint32_t part = 2; part <= SMALLEST_SHAPE; part *= 2) {
+        const uint32_t length = (uint32_t)slc_round_up((context + part - 1) / part, l->multiple);
+        if (length >= last || length < l->least) continue;
+        shapes[count++] = last = length;
+    }
+    return count;
+}
+
+void slc_length_options_set_model(const slc_training_options *o, uint32_t shapes[SLUICE_SHAPES_MOST],
+                                  sluice_model_options *model)
 {
     const slc_recipe_sizes sizes = slc_length_options_sizes(o, 1);
     if (!sizes.length.most) return;
     model->length_step = sizes.length.multiple;
     model->length_least = sizes.length.least;
     model->folds = sizes.folds;
+    model->shape_count = find_shapes(o, &sizes, model->length, shapes);
+    model->shape_lengths = model->shape_count ? shapes : NULL;
 }
 
 void slc_length_options_drop(slc_training_options *o)

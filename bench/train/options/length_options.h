@@ -17,8 +17,11 @@ slc_recipe_sizes slc_length_options_sizes(const slc_training_options *options, u
 /* Has a run steps of several lengths? */
 bool slc_length_options_vary(const slc_training_options *options);
 
-/* Lets a model take micro-batches of the run's lengths, where they grow. */
-void slc_length_options_set_model(const slc_training_options *options, sluice_model_options *model);
+/* Lets a model take micro-batches of the run's lengths, where they grow. With a budget it gets shapes too, a half, a
+ * quarter and an eighth of its length, so that short steps have plans that use the memory that their activations leave;
+ * `shapes` keeps their lengths as long as the model's options are used. */
+void slc_length_options_set_model(const slc_training_options *options, uint32_t shapes[SLUICE_SHAPES_MOST],
+                                  sluice_model_options *model);
 
 /* For a run that only measures: all steps have whole sequences. */
 void slc_length_options_drop(slc_training_options *options);

@@ -9,6 +9,7 @@
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/onebit/phase.h"
 #include "lib/engine/replan/replan.h"
+#include "lib/engine/replan/shapes.h"
 #include "lib/engine/rows/look_up.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/agreement.h"
@@ -113,6 +114,10 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
         return slc_error(SLUICE_ERR_UNSUPPORTED,
                          "step_begin: %u of %u micro_batches: in a pipeline each step runs all of them; leave it 0",
                          micro_batches, rt->config.micro_batches);
+
+    status = slc_shape_check(rt, options->shape);
+    if (!status) status = slc_shape_turn_to(rt, (uint32_t)options->shape);
+    if (status) return status;
 
     slc_pass *pass = &rt->train;
     status = slc_check_call(rt, "step_begin", NULL, options);
@@ -473,6 +478,8 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
     status = slc_runtime_fail(rt, slc_check_lives(rt));
     slc_writer_wait(&rt->writer, SLC_NONE, rt->comm); /* a new plan moves everything */
     if (!status) status = plan_after(rt, step, &made.planning_s);
+    made.planning_s += rt->shapes.took_s;
+    rt->shapes.took_s = 0;
     slc_measure_step_begin(rt);
     if (report) slc_sized_write(&made, sizeof made, report);
     return status;
@@ -493,6 +500,7 @@ sluice_status sluice_evaluate_begin(sluice_runtime *rt)
     if (!status) status = slc_phase_require_equal(rt, "evaluate_begin");
     if (!status) status = slc_comm_meet(rt->comm, "evaluate_begin", NULL);
     if (!status) status = slc_runtime_drain(rt);
+    if (!status) status = slc_shape_turn_to(rt, 0);
     if (status) return status;
     rt->evaluate.has_previous = false;
     slc_look_ups_forget(rt);

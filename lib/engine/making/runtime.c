@@ -16,6 +16,7 @@
 #include "lib/engine/model/registration.h"
 #include "lib/engine/replan/regroup.h"
 #include "lib/engine/replan/replan.h"
+#include "lib/engine/replan/shapes.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/settings.h"
 #include "lib/engine/step/agreement.h"
@@ -264,6 +265,7 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     slc_pass_fini(&rt->evaluate);
     slc_arena_destroy(rt->memory.arena);
     slc_bounce_destroy(&rt->memory.bounce);
+    slc_shapes_forget(rt);
     slc_plan_destroy(rt->current.plan);
     slc_times_fini(&rt->current.times);
     slc_measure_destroy(rt->measure);

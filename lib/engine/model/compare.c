@@ -47,6 +47,7 @@ static uint64_t hash_layer(const sluice_runtime *rt, uint32_t index)
         if (a->layer != index) continue;
         hash_text(&hash, a->name);
         hash_number(&hash, a->bytes);
+        for (uint32_t s = 1; s <= SLUICE_SHAPES_MOST; s++) hash_number(&hash, a->shape_bytes[s]);
         hash_number(&hash, (uint64_t)a->first << 1 | (uint64_t)a->last | (uint64_t)a->recomputable << 2);
         hash_text(&hash, a->last_layer);
         hash_text(&hash, a->last_forward_layer);

@@ -65,9 +65,11 @@ static sluice_status pack_region(sluice_runtime *rt, uint32_t layer, sluice_dire
     for (uint32_t i = 0; i < rt->model.workspace_count; i++) {
         const sluice_workspace *w = rt->model.workspaces[i];
         if (is_of(w, layer, direction))
-            lives[count++] = (slc_slot_life){.bytes = w->bytes, .first = w->first, .last = w->last};
+            lives[count++] = (slc_slot_life){
+                .bytes = slc_shape_bytes(rt, w->bytes, w->shape_bytes), .first = w->first, .last = w->last};
     }
     slc_region_sizes *sizes = &region->sizes;
+    *sizes = (slc_region_sizes){0};
     for (uint32_t i = 0; i < count; i++) sizes->sum_bytes += aligned(lives[i].bytes);
     sluice_status status = slc_pack_slot(lives, count, &sizes->bytes, &sizes->live_bytes);
     for (uint32_t i = 0, k = 0; !status && i < rt->model.workspace_count; i++)
@@ -114,16 +116,33 @@ static sluice_status take_largest(sluice_runtime *rt)
     return status;
 }
 
+/* Packs the regions of all slots, as large as the rank needs them that needs the most. */
+static sluice_status pack_regions(sluice_runtime *rt)
+{
+    slc_slot_life *lives = calloc((size_t)rt->model.workspace_count + 1, sizeof *lives);
+    sluice_status status = lives ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "workspaces");
+    for (uint32_t l = 0; !status && l < rt->model.layer_count; l++) status = pack_layer(rt, l, lives);
+    free(lives);
+    return status ? status : take_largest(rt);
+}
+
+sluice_status slc_engine_shape_regions(sluice_runtime *rt)
+{
+    slc_job *job = &rt->job;
+    sluice_status status = pack_regions(rt);
+    for (uint32_t w = 0; !status && w < job->workspace_count; w++)
+        job->workspaces[w].bytes = rt->regions[job->workspaces[w].slot].sizes.bytes;
+    return status;
+}
+
 sluice_status slc_engine_make_regions(sluice_runtime *rt)
 {
     slc_job *job = &rt->job;
-    slc_slot_life *lives = calloc((size_t)rt->model.workspace_count + 1, sizeof *lives);
     rt->regions = calloc(slc_job_slots(job), sizeof *rt->regions);
     job->workspaces = calloc(slc_job_slots(job), sizeof *job->workspaces);
     sluice_status status = SLUICE_OK;
-    if (!lives || !rt->regions || !job->workspaces) status = slc_error(SLUICE_ERR_MEMORY, "workspaces");
-    for (uint32_t l = 0; !status && l < rt->model.layer_count; l++) status = pack_layer(rt, l, lives);
-    if (!status) status = take_largest(rt);
+    if (!rt->regions || !job->workspaces) status = slc_error(SLUICE_ERR_MEMORY, "workspaces");
+    if (!status) status = pack_regions(rt);
     for (uint32_t s = 0; !status && s < slc_job_slots(job); s++) {
         slc_region *region = &rt->regions[s];
         region->workspace = region->sizes.bytes ? job->workspace_count : SLC_NONE;
@@ -131,7 +150,6 @@ sluice_status slc_engine_make_regions(sluice_runtime *rt)
         job->workspaces[job->workspace_count++] = (slc_workspace_life){
             .name = rt->model.layers[slc_slot_layer(job, s)]->name, .bytes = region->sizes.bytes, .slot = s};
     }
-    free(lives);
     return status;
 }
 

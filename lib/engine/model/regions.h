@@ -9,6 +9,8 @@
 /* Packs the workspaces of all slots, takes the largest sizes and the most reserved bytes of all ranks, and adds the
  * regions to the job. Collective. Errors: MEMORY; those of the world. */
 sluice_status slc_engine_make_regions(sluice_runtime *rt);
+/* Packs them again for the shape that is set, and sets the bytes of the job's regions. As above else. */
+sluice_status slc_engine_shape_regions(sluice_runtime *rt);
 /* Fills in the three sizes of activations and workspaces. Errors: MEMORY. */
 sluice_status slc_engine_account_activations(const sluice_runtime *rt, sluice_memory_report *report);
 

@@ -443,6 +443,31 @@ sluice_status sluice_workspace_add(sluice_layer *layer, const sluice_workspace_d
     return SLUICE_OK;
 }
 
+static sluice_status set_shape(sluice_runtime *rt, const char *name, uint64_t most, uint64_t by_shape[], uint32_t shape,
+                               uint64_t bytes)
+{
+    if (!shape || shape > SLUICE_SHAPES_MOST)
+        return slc_error(SLUICE_ERR_ARGUMENT, "\"%s\": shape %u; give 1 to %d", name, shape, SLUICE_SHAPES_MOST);
+    if (!bytes || bytes > most)
+        return slc_error(SLUICE_ERR_ARGUMENT, "\"%s\": %llu bytes in shape %u; give 1 to %llu, with which it was added",
+                         name, (unsigned long long)bytes, shape, (unsigned long long)most);
+    by_shape[shape] = bytes;
+    if (shape > rt->model.last_shape) rt->model.last_shape = shape;
+    return SLUICE_OK;
+}
+
+sluice_status sluice_activation_shape(sluice_activation *a, uint32_t shape, uint64_t bytes)
+{
+    sluice_status status = registering(a ? a->rt : NULL, "activation_shape");
+    return status ? status : set_shape(a->rt, a->name, a->bytes, a->shape_bytes, shape, bytes);
+}
+
+sluice_status sluice_workspace_shape(sluice_workspace *w, uint32_t shape, uint64_t bytes)
+{
+    sluice_status status = registering(w ? w->rt : NULL, "workspace_shape");
+    return status ? status : set_shape(w->rt, w->name, w->bytes, w->shape_bytes, shape, bytes);
+}
+
 sluice_status sluice_runtime_reserve(sluice_runtime *rt, const char *what, uint64_t bytes)
 {
     sluice_status status = registering(rt, "reserve");

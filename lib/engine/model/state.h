@@ -60,6 +60,7 @@ struct sluice_activation {
     uint32_t index, layer;
     char *name, *last_layer, *last_forward_layer;
     uint64_t bytes;
+    uint64_t shape_bytes[SLUICE_SHAPES_MOST + 1]; /* by shape; 0: `bytes` */
     sluice_direction first, last;
     bool recomputable;
     void *data;
@@ -71,9 +72,10 @@ struct sluice_workspace {
     uint32_t layer;
     char *name;
     uint64_t bytes;
+    uint64_t shape_bytes[SLUICE_SHAPES_MOST + 1]; /* by shape; 0: `bytes` */
     sluice_direction direction;
     uint32_t first, last; /* operations of the slot */
-    uint64_t offset;      /* in the region of its slot */
+    uint64_t offset;      /* in the region of its slot, in the shape of the step */
     bool told;
 };
 
@@ -86,6 +88,7 @@ typedef struct {
     sluice_layer *layers_by_name; /* hash tables of all layers and of all parameters */
     sluice_param *params_by_name;
     uint32_t layer_count, param_count, activation_count, workspace_count;
+    uint32_t last_shape;                                  /* the highest that something was said of */
     uint32_t group_count;                                 /* one more than the highest group of a parameter */
     uint64_t reserved_bytes;                              /* after commit the most that any rank reserves */
     uint64_t elements, activation_bytes, workspace_bytes; /* sums; elements with the padding of each parameter */

@@ -22,7 +22,7 @@ void slc_engine_begin_plan(sluice_runtime *rt, const slc_plan_answer *answer, sl
     if (times) *times = (slc_times){0};
     now->plan = answer->plan;
     now->budget_bytes = answer->budget_bytes;
-    now->number++;
+    now->number = ++now->made;
     now->steps = rt->planning.due_from = 0;
     now->forecast = answer->forecast;
     now->predicted = (sluice_step_parts){0};
@@ -218,6 +218,12 @@ sluice_status slc_engine_adopt_regrouped(sluice_runtime *rt, const slc_plan_answ
                                          const slc_regrouping *regrouping)
 {
     return adopt(rt, answer, regrouping, times, NULL);
+}
+
+sluice_status slc_engine_swap_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_times *times, slc_plan **left)
+{
+    *left = NULL;
+    return adopt(rt, answer, NULL, times, left);
 }
 
 sluice_status slc_engine_change_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_plan **left)

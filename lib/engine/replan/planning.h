@@ -27,6 +27,7 @@ typedef struct {
 typedef struct {
     slc_plan *plan;
     uint32_t number; /* from 1 */
+    uint32_t made;   /* the highest number of a plan */
     uint64_t steps;  /* that ended under it */
     uint64_t budget_bytes;
     bool measured;               /* it was made from `times`; else from times that were estimated */
@@ -35,6 +36,14 @@ typedef struct {
     slc_plan_forecast forecast;  /* and the rest of its slc_plan_answer */
     char member[48], note[200];
 } slc_current_plan;
+
+/* A plan that does not run, and comes back. */
+typedef struct {
+    slc_plan_answer answer;        /* its plan is NULL: there is none */
+    slc_times times;               /* empty if nothing was measured */
+    bool measured, unproven_times; /* made from `times`; these are of another shape, so a re-plan is due */
+    uint32_t number;
+} slc_kept_plan;
 
 enum { SLC_TRIALS_MAX = 8, SLC_TRIAL_STEPS = 3, SLC_TRIAL_ROUNDS = 2 };
 

@@ -7,6 +7,7 @@
 #include "lib/engine/onebit/phase.h"
 #include "lib/engine/replan/regroup.h"
 #include "lib/engine/replan/replan.h"
+#include "lib/engine/replan/shapes.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/drain.h"
 #include "lib/engine/step/pass.h"
@@ -68,6 +69,7 @@ static sluice_status adopt_other_units(sluice_runtime *rt, const slc_plan_reques
     if (!status && regrouping.on && answer.forecast.step_s < known_s * (1 - LEAST_GAIN)) {
         status = slc_engine_adopt_regrouped(rt, &answer, times, &regrouping);
         *moved = !status;
+        slc_shapes_forget(rt);
     } else {
         slc_plan_destroy(answer.plan);
     }
@@ -243,6 +245,7 @@ sluice_status sluice_runtime_replan(sluice_runtime *rt, const char *strategy, co
     if (!status) status = slc_phase_check_plans(rt, &request);
     if (!status) status = replan(rt, &request);
     if (status) return status;
+    slc_shapes_forget(rt);
     rt->planning.replan_due = false;
     status = replace_text(&rt->planning.strategy_now, strategy);
     return slc_runtime_fail(rt, status ? status : replace_text(&rt->planning.schedule_now, schedule));

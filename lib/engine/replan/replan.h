@@ -63,6 +63,11 @@ sluice_status slc_engine_adopt_regrouped(sluice_runtime *rt, const slc_plan_answ
  */
 sluice_status slc_engine_change_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_plan **left);
 
+/* Moves over to the answer's plan, as slc_engine_adopt_plan does, and hands the plan that ran over: *left is the
+ * caller's now; NULL: nothing has moved. */
+sluice_status slc_engine_swap_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_times *times,
+                                   slc_plan **left);
+
 /* ---- replan.c ---- */
 /* The plan to start with. For a schedule that wants measured times it is a simple one if that fits; while times are
  * measured, slots wait for more than they need (step/pass.c), so that nothing runs next to compute whatever the plan.

@@ -112,6 +112,26 @@ void slc_layer_common_tensors(sluice_model *m, slc_model_layer *layer)
         t[SLC_OUTPUT] = (slc_layer_tensor){.name = "x", .bytes = slc_layer_bytes(layer, elements), .kept = true};
 }
 
+static uint64_t bytes_of_rows(const sluice_model *m, uint64_t bytes, uint32_t shape)
+{
+    return bytes / m->length * m->shape_lengths[shape];
+}
+
+sluice_status slc_layer_shape_rows(const sluice_model *m, sluice_activation *activation, uint64_t bytes)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint32_t s = 0; !status && s < m->shape_count; s++)
+        status = sluice_activation_shape(activation, s + 1, bytes_of_rows(m, bytes, s));
+    return status;
+}
+
+/* What a head has stays whole: chunks and answers do not follow the length. All other tensors of text have as many
+ * bytes for each token. */
+static bool follows_length(const slc_model_layer *layer)
+{
+    return layer->kind != SLC_LAYER_HEAD;
+}
+
 static sluice_status add_kept(const sluice_model *m, slc_model_layer *layer, slc_layer_tensor *tensor)
 {
     bool output = tensor == &layer->tensors[SLC_OUTPUT];
@@ -124,7 +144,8 @@ static sluice_status add_kept(const sluice_model *m, slc_model_layer *layer, slc
                                          .last_forward_layer = until,
                                          .recomputable =
                                              layer->kind == SLC_LAYER_BLOCK && !output && !m->evaluates_only};
-    return sluice_activation_add(layer->layer, &desc, &tensor->activation);
+    sluice_status status = sluice_activation_add(layer->layer, &desc, &tensor->activation);
+    return status || !follows_length(layer) ? status : slc_layer_shape_rows(m, tensor->activation, tensor->bytes);
 }
 
 static sluice_status add_space(slc_model_layer *layer, const char *name, uint64_t bytes, sluice_direction direction,
@@ -176,15 +197,26 @@ static sluice_status take_slots(sluice_model *m, uint32_t number, slc_operations
     return status;
 }
 
+/* The scratch of a layer's operations, as the lengths up to that of each shape want it. */
+typedef uint64_t shape_scratch[SLUICE_SHAPES_MOST][2][SLC_OPERATIONS_MAX];
+
+static void note_scratch(const sluice_model *m, const slc_model_layer *layer, uint32_t length, shape_scratch scratch)
+{
+    for (uint32_t s = 0; s < m->shape_count; s++)
+        for (uint32_t d = 0; m->shape_lengths[s] == length && d < 2; d++)
+            for (uint32_t i = 0; i < SLC_OPERATIONS_MAX; i++) scratch[s][d][i] = layer->scratch[d][i].bytes;
+}
+
 /* Asks for the lifetimes and scratch of every shape of a micro-batch, the longest last, because a short one can want
  * more scratch than a long one. */
 static sluice_status take_lengths(sluice_model *m, uint32_t number, slc_operations *forward, slc_operations *recompute,
-                                  slc_operations *backward)
+                                  slc_operations *backward, shape_scratch scratch)
 {
     sluice_status status = SLUICE_OK;
     for (uint64_t length = m->length_least; length && !status && length < m->length; length += m->length_step) {
         slc_model_set_shape(m, m->batch, (uint32_t)length);
         status = take_slots(m, number, forward, recompute, backward);
+        note_scratch(m, &m->layers[number], (uint32_t)length, scratch);
         if (status || !m->folds) continue;
         slc_model_set_shape(m, slc_model_folded(m, (uint32_t)length), (uint32_t)length);
         status = take_slots(m, number, forward, recompute, backward);
@@ -193,17 +225,37 @@ static sluice_status take_lengths(sluice_model *m, uint32_t number, slc_operatio
     return status ? status : take_slots(m, number, forward, recompute, backward);
 }
 
-static sluice_status add_spaces(slc_model_layer *layer, sluice_direction d)
+static sluice_status add_tensor_space(const sluice_model *m, slc_model_layer *layer, sluice_direction d,
+                                      slc_layer_tensor *t)
+{
+    sluice_status status = add_space(layer, t->name, t->bytes, d, t->first[d], t->last[d], &t->space[d]);
+    for (uint32_t s = 0; !status && follows_length(layer) && s < m->shape_count; s++)
+        status = sluice_workspace_shape(t->space[d], s + 1, bytes_of_rows(m, t->bytes, s));
+    return status;
+}
+
+/* An operation that asks for none at the lengths of a shape has a byte there. */
+static sluice_status add_scratch(const sluice_model *m, slc_model_layer *layer, sluice_direction d, uint32_t i,
+                                 shape_scratch scratch)
+{
+    const uint64_t bytes = layer->scratch[d][i].bytes;
+    sluice_workspace **space = &layer->scratch[d][i].space;
+    sluice_status status = add_space(layer, "scratch", bytes, d, i, i, space);
+    for (uint32_t s = 0; !status && s < m->shape_count; s++)
+        status = sluice_workspace_shape(*space, s + 1, scratch[s][d][i] ? scratch[s][d][i] : 1);
+    return status;
+}
+
+static sluice_status add_spaces(const sluice_model *m, slc_model_layer *layer, sluice_direction d,
+                                shape_scratch scratch)
 {
     sluice_status status = SLUICE_OK;
     for (uint32_t i = 1; !status && i < SLC_TENSORS_MAX; i++) {
         slc_layer_tensor *t = &layer->tensors[i];
-        if (t->bytes && !t->kept && t->first[d] <= t->last[d])
-            status = add_space(layer, t->name, t->bytes, d, t->first[d], t->last[d], &t->space[d]);
+        if (t->bytes && !t->kept && t->first[d] <= t->last[d]) status = add_tensor_space(m, layer, d, t);
     }
     for (uint32_t i = 0; !status && i < SLC_OPERATIONS_MAX; i++)
-        if (layer->scratch[d][i].bytes)
-            status = add_space(layer, "scratch", layer->scratch[d][i].bytes, d, i, i, &layer->scratch[d][i].space);
+        if (layer->scratch[d][i].bytes) status = add_scratch(m, layer, d, i, scratch);
     return status;
 }
 
@@ -212,6 +264,7 @@ sluice_status slc_layer_register_tensors(sluice_model *m, uint32_t number, slc_o
 {
     slc_model_layer *layer = &m->layers[number];
     sluice_status status = SLUICE_OK;
+    shape_scratch scratch = {0};
     for (uint32_t i = 1; !status && i < SLC_TENSORS_MAX; i++) {
         slc_layer_tensor *t = &layer->tensors[i];
         t->first[0] = t->first[1] = UINT32_MAX;
@@ -219,8 +272,8 @@ sluice_status slc_layer_register_tensors(sluice_model *m, uint32_t number, slc_o
         if (t->bytes && t->kept && !t->activation) status = add_kept(m, layer, t);
     }
     if (!status && m->cache.room) status = take_passes(m, number, forward);
-    if (!status && !m->cache.room) status = take_lengths(m, number, forward, recompute, backward);
-    if (!status) status = add_spaces(layer, SLUICE_FORWARD);
-    if (!status) status = add_spaces(layer, SLUICE_BACKWARD);
+    if (!status && !m->cache.room) status = take_lengths(m, number, forward, recompute, backward, scratch);
+    if (!status) status = add_spaces(m, layer, SLUICE_FORWARD, scratch);
+    if (!status) status = add_spaces(m, layer, SLUICE_BACKWARD, scratch);
     return status;
 }

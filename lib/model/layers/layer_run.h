@@ -36,3 +36,7 @@ slc_dropout slc_layer_run_dropout(const slc_layer_run *run, uint32_t place, uint
 bool slc_layer_run_drops(const slc_layer_run *run);
 /* Returns this micro-batch's stochastic depth of a branch, with its draws at a place of the block. */
 slc_drop_path slc_layer_run_path(const slc_layer_run *run, uint32_t place);
+
+/* Tells the runtime how many of an activation's bytes, which are of all the model's rows, the rows of each shape take.
+ */
+sluice_status slc_layer_shape_rows(const sluice_model *m, sluice_activation *activation, uint64_t bytes);
