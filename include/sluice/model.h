@@ -141,6 +141,8 @@ typedef struct {
      * longer on any rank may have it (sluice_model_shape). At most SLUICE_SHAPES_MOST; copied. */
     const uint32_t *shape_lengths;
     uint64_t shape_count;
+    /* gpt2, vit, beit, on "cpu": 1 lets sluice_model_scale_branches be called. */
+    uint64_t scales_branches;
 } sluice_model_options;
 
 /* Registers the model on `rt`, before commit. The runtime must outlive the model's use; the caller destroys the model.
@@ -149,7 +151,8 @@ typedef struct {
  * configuration; batch, length, precision or label_smoothing;
  * what registration refuses, as a layer name that is there already; a cache that the model cannot have), ORDER (after
  * commit), UNSUPPORTED ("cpu" in a build without oneDNN; "cuda" without cublasLt, or with a cache; a cache in a world
- * of several ranks). After an error the runtime may hold some of the layers and can only be destroyed. */
+ * of several ranks; scales_branches on "cuda", or where norms come after the branches). After an error the runtime may
+ * hold some of the layers and can only be destroyed. */
 SLUICE_API sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config *config,
                                              const sluice_model_options *options, sluice_model **out);
 SLUICE_API void sluice_model_destroy(sluice_model *model); /* NULL is allowed; touches no runtime */
@@ -241,6 +244,17 @@ SLUICE_API sluice_status sluice_model_backward(sluice_model *model, double *loss
  * more than once, from a backward on until the next sluice_model_forward, also after sluice_step_end, when there is
  * nothing left to wait for. Errors: ORDER (at another time), SYSTEM (the device failed). */
 SLUICE_API sluice_status sluice_model_loss(sluice_model *model, double *loss);
+
+/* Progressive layer dropping: a step may leave blocks out. sluice_model_block gives the layers for
+ * sluice_step_options.layers_left_out; NULL for a block that there is not. The model's calls then leave these blocks
+ * out, in training alone. sluice_model_forward and _step refuse that (UNSUPPORTED) for a model whose norms come after
+ * the branches, and next to layers of another precision. Local, any time. */
+SLUICE_API const sluice_layer *sluice_model_block(const sluice_model *model, uint32_t block);
+/* Both branches of a block are multiplied by `factor` in training from the next micro-batch on, until the next call; 1
+ * at first. Evaluations use 1. The product at the end of a branch takes it, so that it costs no pass over memory.
+ * Local, between steps. Errors: ARGUMENT (no such block; a factor that is not above 0 and finite), UNSUPPORTED (a model
+ * made without scales_branches). */
+SLUICE_API sluice_status sluice_model_scale_branches(sluice_model *model, uint32_t block, double factor);
 
 /* Runs all micro-batches of a step, between sluice_step_begin and _end, in the order of sluice_step_next, so in a
  * pipeline too. batches: sluice_model_options.micro_batches of them, to be kept until it returns; each rank gives its

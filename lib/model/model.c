@@ -7,6 +7,7 @@
 #include "lib/base/status.h"
 #include "lib/kernels/gemm/gemm.h"
 #include "lib/model/cache.h"
+#include "lib/model/kept_blocks.h"
 #include "lib/model/layers/layers.h"
 #include "lib/model/layers/layer_run.h"
 #include "lib/model/micro_batch.h"
@@ -88,6 +89,7 @@ static sluice_status add_layers(sluice_model *m, const char *precision)
     for (uint32_t i = 0; i < m->layer_count; i++) {
         slc_model_layer *layer = &m->layers[i];
         bool last = i + 1 == m->layer_count;
+        layer->factor = 1;
         layer->kind = i == 0 ? SLC_LAYER_EMBED : last ? SLC_LAYER_HEAD : SLC_LAYER_BLOCK;
         snprintf(layer->name, sizeof layer->name, i == 0 ? "embed" : last ? "head" : "h.%u", i - 1);
     }
@@ -363,6 +365,7 @@ sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config 
     if (!status) status = check_options(config, options);
     if (!status) status = check_shapes(config, options);
     if (!status) status = check_cache(rt, config, options);
+    if (!status && options->scales_branches) status = slc_scaled_branches_check(rt, config);
     if (status) return status;
     sluice_model *m = calloc(1, sizeof *m);
     if (!m) return slc_error(SLUICE_ERR_MEMORY, "model");
@@ -378,6 +381,7 @@ sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config 
     for (uint64_t s = 0; s < options->shape_count; s++) m->shape_lengths[m->shape_count++] = options->shape_lengths[s];
     m->dropout_seed = options->dropout_seed;
     m->evaluates_only = options->evaluates_only || options->cache_tokens;
+    m->scales_branches = options->scales_branches;
     m->cache.room = options->cache_tokens;
     m->label_smoothing = (float)options->label_smoothing;
     m->in_step = options->micro_batches;
@@ -518,6 +522,7 @@ sluice_status sluice_model_forward(sluice_model *m, const sluice_batch *given)
             slc_error(SLUICE_ERR_UNSUPPORTED, "model_forward: the model was made with evaluates_only or a cache; it "
                                               "cannot be trained");
     if (!status && !batch.targets) status = slc_error(SLUICE_ERR_ARGUMENT, "model_forward: training needs targets");
+    if (!status) status = slc_kept_blocks_check(m);
     if (!status) status = slc_micro_batch_check(m, &batch);
     if (!status) status = slc_micro_batch_check_shape(m, &batch);
     if (status) return status;
@@ -529,7 +534,8 @@ sluice_status sluice_model_forward(sluice_model *m, const sluice_batch *given)
     m->micro_batch = step == m->step ? m->micro_batch + 1 : 0;
     m->step = step;
     m->has_loss = false;
-    for (uint32_t i = 0; !status && i < m->layer_count; i++) status = layer_forward(m, i, true);
+    for (uint32_t i = 0; !status && i < m->layer_count; i++)
+        if (sluice_layer_runs(m->layers[i].layer)) status = layer_forward(m, i, true);
     m->in = (slc_batch_arrays){0};
     return tell_runtime(m, status);
 }
@@ -541,7 +547,8 @@ sluice_status sluice_model_backward(sluice_model *m, double *loss)
     const uint32_t head = m->layer_count - 1;
     sluice_status status = layer_backward(m, head);
     if (!status) status = slc_micro_batch_queued(m);
-    for (uint32_t i = head; !status && i-- > 0;) status = layer_backward(m, i);
+    for (uint32_t i = head; !status && i-- > 0;)
+        if (sluice_layer_runs(m->layers[i].layer)) status = layer_backward(m, i);
     if (status) return tell_runtime(m, status);
     m->memory->owes = true;
     m->has_loss = true;
@@ -615,7 +622,8 @@ sluice_status sluice_model_step(sluice_model *m, const sluice_batch *batches, bo
     m->step = sluice_runtime_step(m->rt);
     m->has_loss = false;
     *here = sluice_layer_here(m->layers[m->layer_count - 1].layer);
-    status = sluice_step_next(m->rt, &task);
+    status = slc_kept_blocks_check(m);
+    if (!status) status = sluice_step_next(m->rt, &task);
     while (!status && task.kind != SLUICE_TASK_END) {
         status = turn_to(m, batches, &task, &taken);
         if (!status) status = run_task(m, &task);

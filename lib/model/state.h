@@ -57,6 +57,7 @@ typedef struct {
     char name[24];
     slc_layer_kind kind;
     sluice_dtype dtype, below; /* this layer's type; the previous layer's */
+    float factor;              /* a block's: what training multiplies its branches by */
     sluice_param *params[SLC_PARAM_PLACES];
     slc_layer_tensor tensors[SLC_TENSORS_MAX];
     struct {
@@ -150,6 +151,7 @@ struct sluice_model {
     uint32_t in_step; /* micro-batches that sluice_model_step runs; 0: it does not */
     uint64_t dropout_seed;
     bool evaluates_only;
+    bool scales_branches;  /* products at the end of branches take a factor */
     slc_model_cache cache; /* if it has room, `tokens` and `rows` are those of the current pass */
     slc_observation observation;
     float label_smoothing;

@@ -322,6 +322,8 @@ CALL(model_observe, sluice_model_observe(GIVE(1, p->model), true))
 CALL(model_observed, sluice_model_observed(GIVE(1, p->model), 0, GIVE(2, &squares), GIVE(3, &number)))
 CALL(model_step, sluice_model_step(GIVE(1, p->model), GIVE(2, &batch), GIVE(3, &flag)))
 CALL(model_evaluate, sluice_model_evaluate(GIVE(1, p->model), GIVE(2, &batch), GIVE(3, &number), GIVE(4, logits)))
+CALL(model_block, answer(sluice_model_block(GIVE(1, p->model), 0) != NULL))
+CALL(scale_branches, sluice_model_scale_branches(GIVE(1, p->model), 0, 2))
 CALL(model_extend, sluice_model_extend(GIVE(1, p->model), GIVE(2, tokens), 1, GIVE(3, logits)))
 CALL(model_cached, answer(sluice_model_cached(GIVE(1, p->model))))
 CALL(model_rewind, sluice_model_rewind(GIVE(1, p->model), 0))
@@ -506,6 +508,8 @@ static const row table[] = {
     {MODEL, "sluice_model_observe", model_observe, "A", "UUUU   UU UUU"}, /* it was made without */
     {MODEL, "sluice_model_observed", model_observed, "AAA", "UUUU   UU UUU"},
     {MODEL, "sluice_model_step", model_step, "AAA", "UUUU   UU UUU"}, /* it was made for one micro-batch */
+    {MODEL, "sluice_model_block", model_block, "N", "kkkk   kk kkk"},
+    {MODEL, "sluice_model_scale_branches", scale_branches, "A", "UUUU   UU UUU"}, /* it was made without */
     {MODEL, "sluice_model_evaluate", model_evaluate, "AAAk", "OkOO   OO FFP"},
     {MODEL, "sluice_model_extend", model_extend, "AUU", "UUUU   UU UUU"},
     {MODEL, "sluice_model_cached", model_cached, "N", "NNNN   NN NNN"},

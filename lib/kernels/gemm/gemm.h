@@ -1,4 +1,4 @@
-/* C = op(A) op(B) + bias + residual (+ C), row-major. op(A) is m x k, op(B) is k x n, C is m x n.
+/* C = factor (op(A) op(B) + bias) + residual (+ C), row-major. op(A) is m x k, op(B) is k x n, C is m x n.
  * On the host oneDNN computes it: in fp32, or in bf16 with products summed in fp32 and rounded once, in C. If the
  * processor has no bf16 (AVX-512-BF16 or AMX), tiles are widened to fp32 in the workspace; slc_gemm_path says so. In a
  * build without oneDNN all this is UNSUPPORTED, and a GPU multiplies alone.
@@ -22,12 +22,14 @@ typedef struct {
     bool residual;                 /* m x n, with the row distance of C; may not overlap C */
     uint64_t m, n, k;
     uint64_t lda, ldb, ldc; /* elements between stored rows; 0: dense */
+    bool factor;            /* false: it is 1 */
 } slc_gemm_shape;
 
 typedef struct {
     const void *a, *b;
     const void *bias, *residual; /* NULL unless the shape has them */
     void *c;
+    float factor; /* not looked at unless the shape has it */
 } slc_gemm_operands;
 
 /* Gives the bytes of workspace, 64-byte aligned, that this shape needs with the stream's thread count. Makes the

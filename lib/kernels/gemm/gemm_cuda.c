@@ -248,6 +248,7 @@ sluice_status slc_gemm_cuda(sluice_stream *stream, const slc_gemm_shape *shape, 
     sluice_status status = SLUICE_OK;
     if (shape->accumulate && residual)
         return slc_error(SLUICE_ERR_UNSUPPORTED, "kernel gemm: accumulation with a residual is not for a GPU");
+    if (shape->factor) return slc_error(SLUICE_ERR_UNSUPPORTED, "kernel gemm: a factor is not for a GPU");
     make_key(shape, joined, a, b, from, c, &key);
 
     pthread_mutex_lock(&lock);

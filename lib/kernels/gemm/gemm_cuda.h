@@ -13,7 +13,7 @@ extern "C" {
 uint64_t slc_gemm_cuda_bytes(void);
 
 /* Does what slc_gemm does on a GPU, with a shape and operands that were checked. Errors: UNSUPPORTED (accumulation with
- * a residual, or no cublasLt), SYSTEM. */
+ * a residual, a factor, or no cublasLt), SYSTEM. */
 sluice_status slc_gemm_cuda(sluice_stream *stream, const slc_gemm_shape *shape, const slc_gemm_operands *operands,
                             void *workspace);
 

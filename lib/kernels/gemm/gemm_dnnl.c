@@ -1,4 +1,4 @@
-/* See gemm_dnnl.h. C is added before the residual. gemm_test.c covers this file. */
+/* See gemm_dnnl.h. The factor comes first; C is added before the residual. gemm_test.c covers this file. */
 #define HASH_NONFATAL_OOM 1
 #include "lib/kernels/gemm/gemm_dnnl.h"
 
@@ -155,9 +155,27 @@ static void matrices_fini(matrix md[MATRICES])
 
 /* ---- The primitives, one for each shape and thread count ---- */
 
+/* The factor is an argument of each call, so that one primitive serves all factors. */
+static dnnl_status_t factor_init(matrix *md)
+{
+    dnnl_dims_t sizes = {1, 1}, strides = {1, 1};
+    return matrix_init(md, sizes, dnnl_f32, strides);
+}
+
+static dnnl_status_t append_factor(dnnl_post_ops_t ops)
+{
+    matrix md;
+    dnnl_status_t status = factor_init(&md);
+    if (status) return status;
+    status = dnnl_post_ops_append_binary(ops, dnnl_binary_mul, MATRIX(md));
+    matrix_fini(&md);
+    return status;
+}
+
 static dnnl_status_t append_post_ops(const slc_gemm_shape *s, const matrix *c, dnnl_post_ops_t ops)
 {
-    dnnl_status_t status = s->accumulate ? append_sum(ops) : dnnl_success;
+    dnnl_status_t status = s->factor ? append_factor(ops) : dnnl_success;
+    if (!status && s->accumulate) status = append_sum(ops);
     if (!status && s->residual) status = dnnl_post_ops_append_binary(ops, dnnl_binary_add, MATRIX(*c));
     return status;
 }
@@ -287,6 +305,7 @@ static gemm_key key_of(const slc_gemm_product *product, uint32_t threads)
     key.product.shape.transpose_a = s->transpose_a, key.product.shape.transpose_b = s->transpose_b;
     key.product.shape.accumulate = s->accumulate;
     key.product.shape.bias = s->bias, key.product.shape.residual = s->residual;
+    key.product.shape.factor = s->factor;
     key.product.shape.m = s->m, key.product.shape.n = s->n, key.product.shape.k = s->k;
     key.product.shape.lda = (uint64_t)lda(s), key.product.shape.ldb = (uint64_t)ldb(s),
     key.product.shape.ldc = (uint64_t)ldc(s);
@@ -369,7 +388,7 @@ uint64_t slc_gemm_primitive_packed_bytes(const slc_gemm_primitive *p)
 
 /* ---- Running ---- */
 
-enum { ARGUMENTS = MATRICES + 2 };
+enum { ARGUMENTS = MATRICES + 3 };
 
 typedef struct {
     dnnl_exec_arg_t list[ARGUMENTS];
@@ -403,23 +422,35 @@ static void arguments_fini(arguments *args)
     while (args->count > 0) dnnl_memory_destroy(args->list[--args->count].memory);
 }
 
+static dnnl_status_t factor_add(arguments *args, const float *factor)
+{
+    matrix md;
+    dnnl_status_t status = factor_init(&md);
+    if (status) return status;
+    status = argument_add(args, DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, MATRIX(md), factor);
+    matrix_fini(&md);
+    return status;
+}
+
 sluice_status slc_gemm_primitive_run(const slc_gemm_primitive *p, const slc_gemm_operands *x, void *scratch)
 {
     arguments args = {.count = 0};
     matrix_view c = view_of(p, dnnl_query_dst_md);
-    const int residual = DNNL_ARG_ATTR_MULTIPLE_POST_OP((int)p->key.product.shape.accumulate) | DNNL_ARG_SRC_1;
+    const slc_gemm_shape *s = &p->key.product.shape;
+    const int residual = DNNL_ARG_ATTR_MULTIPLE_POST_OP((int)s->factor + (int)s->accumulate) | DNNL_ARG_SRC_1;
     dnnl_status_t status = argument_add(&args, DNNL_ARG_SRC, view_of(p, dnnl_query_src_md), x->a);
     if (!status) status = argument_add(&args, DNNL_ARG_WEIGHTS, view_of(p, dnnl_query_weights_md), x->b);
     if (!status && x->bias)
         status = argument_add(&args, DNNL_ARG_BIAS,
                               dnnl_primitive_desc_query_md(p->description, dnnl_query_weights_md, 1), x->bias);
+    if (!status && s->factor) status = factor_add(&args, &x->factor);
     if (!status) status = argument_add(&args, residual, c, x->residual);
     if (!status) status = argument_add(&args, DNNL_ARG_DST, c, x->c);
     if (!status && p->scratch_bytes)
         status = argument_add(&args, DNNL_ARG_SCRATCHPAD, view_of(p, dnnl_query_scratchpad_md), scratch);
     if (!status) status = execute(p->primitive, &args, p->key.threads);
     arguments_fini(&args);
-    return status ? failed(status, &p->key.product.shape, "run") : SLUICE_OK;
+    return status ? failed(status, s, "run") : SLUICE_OK;
 }
 
 sluice_status slc_gemm_primitive_pack(const slc_gemm_primitive *p, const sluice_stream *stream, const void *b,

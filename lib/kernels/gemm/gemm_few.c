@@ -17,7 +17,7 @@ enum {
 
 bool slc_gemm_few_takes(const slc_gemm_shape *s)
 {
-    if (s->transpose_a || s->n * s->k < LEAST_B) return false;
+    if (s->transpose_a || s->factor || s->n * s->k < LEAST_B) return false;
     if (!s->transpose_b) return s->m <= MOST_ROWS;
     return s->m == 1 || (s->m <= MOST_DOTS && s->k <= LONG);
 }

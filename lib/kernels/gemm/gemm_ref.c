@@ -14,6 +14,7 @@ void slc_gemm_ref(const slc_gemm_shape *s, const slc_gemm_operands *operands)
             for (uint64_t l = 0; l < s->k; l++)
                 sum += (s->transpose_a ? a[l * lda + i] : a[i * lda + l]) *
                        (s->transpose_b ? b[j * ldb + l] : b[l * ldb + j]);
+            if (s->factor) sum *= (double)operands->factor;
             if (s->residual) sum += residual[i * ldc + j];
             c[i * ldc + j] = s->accumulate ? c[i * ldc + j] + sum : sum;
         }

@@ -72,7 +72,7 @@ static void finish_fp32(const slc_gemm_finish *x, uint64_t row)
     const float *residual = x->residual ? (const float *)x->residual + row * x->stride : NULL;
     float *c = (float *)x->c + row * x->stride;
     for (uint64_t i = 0; i < x->columns; i++) {
-        float value = residual ? tile[i] + residual[i] : tile[i];
+        const float product = x->factor * tile[i], value = residual ? product + residual[i] : product;
         c[i] = x->accumulate ? c[i] + value : value;
     }
 }
@@ -83,7 +83,8 @@ static void finish_bf16(const slc_gemm_finish *x, uint64_t row)
     const uint16_t *residual = x->residual ? (const uint16_t *)x->residual + row * x->stride : NULL;
     uint16_t *c = (uint16_t *)x->c + row * x->stride;
     for (uint64_t i = 0; i < x->columns; i++) {
-        float value = residual ? tile[i] + sluice_bf16_to_float(residual[i]) : tile[i];
+        const float product = x->factor * tile[i],
+                    value = residual ? product + sluice_bf16_to_float(residual[i]) : product;
         c[i] = sluice_bf16_from_float(x->accumulate ? sluice_bf16_to_float(c[i]) + value : value);
     }
 }

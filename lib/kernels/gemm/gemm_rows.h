@@ -22,7 +22,7 @@ enum { SLC_GEMM_PANEL = 64, SLC_GEMM_PANEL_UNIT = 16 };
  * PANEL. */
 void slc_gemm_rows_panels(const sluice_stream *stream, uint64_t rows, uint64_t columns, slc_gemm_rows from, float *to);
 
-/* c = tile (+ residual) (+ c) */
+/* c = factor tile (+ residual) (+ c) */
 typedef struct {
     uint64_t rows, columns;
     const float *tile;    /* [rows][columns], dense */
@@ -30,6 +30,7 @@ typedef struct {
     void *c;
     uint64_t stride; /* elements between rows of c */
     sluice_dtype dtype;
+    float factor;
     bool accumulate;
 } slc_gemm_finish;
 void slc_gemm_rows_finish(const sluice_stream *stream, const slc_gemm_finish *finish);

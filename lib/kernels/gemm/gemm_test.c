@@ -59,12 +59,12 @@ static void compare(const slc_gemm_shape *s, const array *c)
         error += (got - c->wide[i]) * (got - c->wide[i]), size += c->wide[i] * c->wide[i];
     }
     if (!(error <= bar_of(s) * bar_of(s) * size))
-        fail_msg("%s %llu x %llu x %llu, A%s B%s%s%s%s, rows %llu %llu %llu apart: nRMSE %g is above %g",
+        fail_msg("%s %llu x %llu x %llu, A%s B%s%s%s%s%s, rows %llu %llu %llu apart: nRMSE %g is above %g",
                  s->dtype != s->out ? "bf16 to fp32" : sluice_dtype_name(s->dtype), (unsigned long long)s->m,
                  (unsigned long long)s->n, (unsigned long long)s->k, s->transpose_a ? "'" : "",
                  s->transpose_b ? "'" : "", s->bias ? ", bias" : "", s->residual ? ", residual" : "",
-                 s->accumulate ? ", accumulate" : "", (unsigned long long)s->lda, (unsigned long long)s->ldb,
-                 (unsigned long long)s->ldc, sqrt(error / size), bar_of(s));
+                 s->accumulate ? ", accumulate" : "", s->factor ? ", factor" : "", (unsigned long long)s->lda,
+                 (unsigned long long)s->ldb, (unsigned long long)s->ldc, sqrt(error / size), bar_of(s));
 }
 
 /* Can the host multiply? Not in a build without oneDNN. */
@@ -85,7 +85,7 @@ static void skip_without_host_products(void)
 /* Has the GPU no use for it? */
 static bool not_for_a_gpu(const slc_gemm_shape *s)
 {
-    return test_on_gpu() && (s->accumulate && s->residual);
+    return test_on_gpu() && (s->factor || (s->accumulate && s->residual));
 }
 
 static void check(sluice_stream *stream, slc_gemm_shape s)
@@ -95,7 +95,8 @@ static void check(sluice_stream *stream, slc_gemm_shape s)
     array b = array_random(s.dtype, row(s.ldb, s.transpose_b ? s.k : s.n) * (s.transpose_b ? s.n : s.k), 2);
     array bias = array_random(s.dtype, s.n, 3);
     array residual = array_random(s.out, row(s.ldc, s.n) * s.m, 4), c = array_random(s.out, residual.count, 5);
-    slc_gemm_ref(&s, &(slc_gemm_operands){a.wide, b.wide, bias.wide, residual.wide, c.wide});
+    const float factor = 1.75f;
+    slc_gemm_ref(&s, &(slc_gemm_operands){a.wide, b.wide, bias.wide, residual.wide, c.wide, factor});
 
     uint64_t bytes = 0;
     assert_int_equal(slc_gemm_workspace_bytes(stream, &s, &bytes), SLUICE_OK);
@@ -104,7 +105,8 @@ static void check(sluice_stream *stream, slc_gemm_shape s)
                                  .b = b.data,
                                  .bias = s.bias ? bias.data : NULL,
                                  .residual = s.residual ? residual.data : NULL,
-                                 .c = c.data};
+                                 .c = c.data,
+                                 .factor = factor};
     assert_int_equal(slc_gemm(stream, &s, &x, workspace, bytes), SLUICE_OK);
     compare(&s, &c);
     array_free(&a), array_free(&b), array_free(&bias), array_free(&residual), array_free(&c);
@@ -118,7 +120,7 @@ static unsigned digit(uint64_t *number, unsigned base)
     return value;
 }
 
-enum { COMBINATIONS = 3 * 2 * 2 * 2 * 2 * 2 * 5 };
+enum { COMBINATIONS = 3 * 2 * 2 * 2 * 2 * 2 * 5 * 2 };
 
 static slc_gemm_shape combination(uint64_t number, const uint64_t size[3])
 {
@@ -128,6 +130,7 @@ static slc_gemm_shape combination(uint64_t number, const uint64_t size[3])
     s.transpose_a = digit(&number, 2), s.transpose_b = digit(&number, 2), s.accumulate = digit(&number, 2),
     s.bias = digit(&number, 2), s.residual = digit(&number, 2);
     unsigned gap = digit(&number, 5); /* none, in A, in B, in C, in all */
+    s.factor = digit(&number, 2);
     if (gap == 1 || gap == 4) s.lda = (s.transpose_a ? s.m : s.k) + GAP;
     if (gap == 2 || gap == 4) s.ldb = (s.transpose_b ? s.k : s.n) + GAP;
     if (gap == 3 || gap == 4) s.ldc = s.n + GAP;

@@ -114,7 +114,7 @@ static void choose_depth(slc_gemm_route *r)
     if (r->k == s->k) return;
     r->copy_a |= !s->transpose_a;
     r->pack_b |= s->transpose_b;
-    r->copy_c |= s->out == SLUICE_BF16;
+    r->copy_c |= s->out == SLUICE_BF16 || s->factor; /* the sum of all pieces gets the factor */
 }
 
 static void choose_tiles(slc_gemm_route *r)
@@ -152,6 +152,7 @@ static slc_gemm_product product_of(const slc_gemm_route *r, const tile *t)
     x->accumulate = !first || (s->accumulate && !r->copy_c);
     x->residual = last && s->residual && !r->copy_c;
     x->bias = last && s->bias;
+    x->factor = s->factor && !r->copy_c;
     x->m = t->m, x->n = t->n, x->k = t->k;
     return product;
 }
@@ -302,7 +303,8 @@ static sluice_status run_tile(const slc_gemm_route *r, const tile *t, void *cont
     const uint64_t at = t->m0 * s->ldc + t->n0;
     const void *residual = element(x->operands->residual, s->out, at);
     void *c = (char *)x->operands->c + at * sluice_dtype_bytes(s->out), *sum = x->workspace + r->c_at;
-    slc_gemm_operands operands = {.a = prepare_a(r, t, x), .bias = prepare_bias(r, t, x)};
+    slc_gemm_operands operands = {
+        .a = prepare_a(r, t, x), .bias = prepare_bias(r, t, x), .factor = x->operands->factor};
     sluice_status status = prepare_b(r, t, x, &operands.b);
     operands.c = r->copy_c ? sum : c;
     if (t->product.shape.residual) operands.residual = residual;
@@ -314,6 +316,7 @@ static sluice_status run_tile(const slc_gemm_route *r, const tile *t, void *cont
                                     .c = c,
                                     .stride = s->ldc,
                                     .dtype = s->out,
+                                    .factor = s->factor ? x->operands->factor : 1,
                                     .accumulate = s->accumulate};
     if (!status && r->copy_c && t->k0 + t->k == s->k) slc_gemm_rows_finish(r->stream, &finish);
     return status;

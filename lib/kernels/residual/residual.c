@@ -23,6 +23,11 @@ static sluice_status check_path(const slc_drop_path **path, const char *kernel)
                      kernel);
 }
 
+static float unless_none(float factor)
+{
+    return factor != 0 ? factor : 1;
+}
+
 static void residual_forward_host(sluice_stream *stream, const slc_residual_forward_args *args)
 {
     slc_host_run(stream, args->rows * args->channels, GRAIN, 16, SLC_ISA_PICK(slc_residual_forward_range), args);
@@ -33,9 +38,10 @@ sluice_status slc_residual_forward(sluice_stream *stream, const slc_residual_for
     sluice_status status = slc_dropout_check(args->dropout, "residual_forward");
     slc_residual_forward_args a = *args;
     a.dropout = unless_zero(args->dropout);
+    a.factor = unless_none(args->factor);
     if (!status) status = check_path(&a.path, "residual_forward");
     if (status) return status;
-    if (!a.bias && !a.dropout && !a.scale && !a.residual && !a.path)
+    if (!a.bias && !a.dropout && !a.scale && !a.residual && !a.path && a.factor == 1)
         return a.x == a.out ? SLUICE_OK
                             : slc_copy(stream, a.out, a.x, a.rows * a.channels * sluice_dtype_bytes(a.dtype));
     return SLC_DEVICE_RUN(stream, residual_forward, &a);
@@ -65,11 +71,13 @@ sluice_status slc_residual_backward(sluice_stream *stream, const slc_residual_ba
                                                  .x = a.dout,
                                                  .dropout = a.dropout,
                                                  .out = a.dx,
-                                                 .path = a.path};
+                                                 .path = a.path,
+                                                 .factor = a.factor};
         return slc_residual_forward(stream, &alone);
     }
     sluice_status status = slc_dropout_check(a.dropout, "residual_backward");
     a.dropout = unless_zero(a.dropout);
+    a.factor = unless_none(a.factor);
     if (!status) status = check_path(&a.path, "residual_backward");
     return status ? status : SLC_DEVICE_RUN(stream, residual_backward, &a);
 }
@@ -89,6 +97,7 @@ sluice_status slc_bias_backward(sluice_stream *stream, const slc_bias_backward_a
 {
     slc_bias_backward_args a = *args;
     if (!a.stride) a.stride = a.columns;
+    a.factor = unless_none(a.factor);
     if (a.stride < a.columns)
         return slc_error(SLUICE_ERR_ARGUMENT, "kernel bias_backward: rows of %llu columns lie %llu elements apart",
                          (unsigned long long)a.columns, (unsigned long long)a.stride);

@@ -13,7 +13,7 @@ typedef struct {
     uint64_t rows;    /* of a sequence; above 0 if the probability is */
 } slc_drop_path;
 
-/* out = residual + path * scale * dropout(x + bias), rows x channels; path is the factor of the row's sequence. */
+/* out = residual + factor * path * scale * dropout(x + bias), rows x channels; path is that of the row's sequence. */
 typedef struct {
     sluice_dtype dtype;
     uint64_t rows, channels;
@@ -23,6 +23,7 @@ typedef struct {
     const void *residual;      /* NULL: none */
     void *out;                 /* may be x or residual */
     const slc_drop_path *path; /* NULL: every branch stays */
+    float factor;              /* 0: 1 */
 } slc_residual_forward_args;
 
 /* Errors: ARGUMENT (dropout.h, rows of a sequence). */
@@ -33,8 +34,8 @@ sluice_status slc_residual_forward(sluice_stream *stream, const slc_residual_for
 sluice_status slc_dropout_apply(sluice_stream *stream, const slc_dropout *dropout, sluice_dtype dtype, uint64_t count,
                                 const void *x, void *y);
 
-/* Backward of slc_residual_forward: dx = path * dropout(scale * dout), and dscale is the sum over rows of path * dout *
- * dropout(x + bias). dbias is slc_bias_backward of dx, the residual's gradient is dout. */
+/* Backward of slc_residual_forward: dx = factor * path * dropout(scale * dout), and dscale is the sum over rows of
+ * factor * path * dout * dropout(x + bias). dbias is slc_bias_backward of dx, the residual's gradient is dout. */
 typedef struct {
     sluice_dtype dtype, gradient;
     uint64_t rows, channels;
@@ -46,13 +47,14 @@ typedef struct {
     bool fresh;
     void *workspace;           /* slc_residual_backward_workspace_bytes */
     const slc_drop_path *path; /* as in forward */
+    float factor;              /* 0: 1 */
 } slc_residual_backward_args;
 
 /* Errors: ARGUMENT (dropout.h, rows of a sequence). */
 sluice_status slc_residual_backward(sluice_stream *stream, const slc_residual_backward_args *args);
 uint64_t slc_residual_backward_workspace_bytes(const sluice_stream *stream, uint64_t rows, uint64_t channels);
 
-/* dbias[column] is the sum over rows of dy, the same for any number of threads. */
+/* dbias[column] is factor times the sum over rows of dy, the same for any number of threads. */
 typedef struct {
     sluice_dtype dtype, gradient;
     uint64_t rows, columns, stride; /* stride: elements from one row of dy to the next; 0: columns */
@@ -60,6 +62,7 @@ typedef struct {
     void *dbias; /* added to, or stored if `fresh` */
     bool fresh;
     void *workspace; /* slc_bias_backward_workspace_bytes */
+    float factor;    /* 0: 1 */
 } slc_bias_backward_args;
 
 /* Errors: ARGUMENT (stride). */
@@ -72,8 +75,8 @@ void slc_residual_forward_ref(const slc_residual_forward_args *args);
 void slc_residual_backward_ref(const slc_residual_backward_args *args);
 void slc_bias_backward_ref(const slc_bias_backward_args *args);
 
-/* For these forms a dropout and a path, if there is one, have a probability above 0; they leave sums of columns in the
- * workspace. */
+/* For these forms a factor of 1 is given as 1, and a dropout and a path, if there is one, have a probability above 0;
+ * they leave sums of columns in the workspace. */
 SLC_ISA_DECLARE(slc_residual_forward_range);  /* over ranges of elements */
 SLC_ISA_DECLARE(slc_residual_backward_range); /* over ranges of columns */
 SLC_ISA_DECLARE(slc_bias_backward_range);     /* over ranges of columns */

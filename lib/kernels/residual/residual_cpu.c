@@ -35,10 +35,11 @@ static __attribute__((noinline, unused)) void draw_path(const slc_drop_path *pat
     *out = (path_factor){sequence, *dropout_factors(&path->draw, sequence, 1, room)};
 }
 
-LANES_INLINE lanes take_path(const slc_drop_path *path, uint64_t row, path_factor *last)
+/* The factor of a row: that of all rows times its sequence's. */
+LANES_INLINE lanes take_row(float all, const slc_drop_path *path, uint64_t row, path_factor *last)
 {
     if (path && row / path->rows != last->sequence) draw_path(path, row / path->rows, last);
-    return lanes_set(last->factor);
+    return lanes_set(all * last->factor);
 }
 
 LANES_INLINE void forward(sluice_dtype dtype, const slc_residual_forward_args *context, uint64_t first, uint64_t last)
@@ -53,12 +54,12 @@ LANES_INLINE void forward(sluice_dtype dtype, const slc_residual_forward_args *c
     for (uint64_t at = first; at < last;) {
         const uint64_t column = at % args.channels, count = least(least(last - at, args.channels - column), RUN);
         const float *factors = args.dropout ? dropout_factors(args.dropout, at, count, room) : NULL;
-        const lanes path = take_path(args.path, at / args.channels, &drawn);
+        const lanes times = take_row(args.factor, args.path, at / args.channels, &drawn);
         for (uint64_t i = 0; i < count; i += LANES) {
             const uint64_t left = count - i;
             lanes v = branch(dtype, args.x, at + i, args.bias, column + i, factors ? factors + i : NULL, left);
             if (args.scale) v = lanes_mul(v, lanes_load_some_as(dtype, args.scale, column + i, left, 0.0f));
-            if (args.path) v = lanes_mul(v, path);
+            v = lanes_mul(v, times);
             if (args.residual) v = lanes_add(v, lanes_load_some_as(dtype, args.residual, at + i, left, 0.0f));
             lanes_stream_some_as(dtype, args.out, at + i, left, v, stream);
         }
@@ -76,15 +77,14 @@ LANES_INLINE void backward(sluice_dtype dtype, const slc_residual_backward_args 
     path_factor drawn = {UINT64_MAX, 1};
     for (uint64_t column = first; column < last; column++) sums[column] = 0;
     for (uint64_t row = 0; row < args.rows; row++) {
-        const lanes path = take_path(args.path, row, &drawn);
+        const lanes times = take_row(args.factor, args.path, row, &drawn);
         for (uint64_t column = first; column < last; column += RUN) {
             const uint64_t at = row * args.channels + column, count = least(last - column, RUN);
             const float *factors = args.dropout ? dropout_factors(args.dropout, at, count, room) : NULL;
             for (uint64_t i = 0; i < count; i += LANES) {
                 const uint64_t left = count - i;
                 const float *factor = factors ? factors + i : NULL;
-                lanes d = lanes_load_some_as(dtype, args.dout, at + i, left, 0.0f);
-                if (args.path) d = lanes_mul(d, path);
+                lanes d = lanes_mul(lanes_load_some_as(dtype, args.dout, at + i, left, 0.0f), times);
                 lanes kept = branch(dtype, args.x, at + i, args.bias, column + i, factor, left);
                 lanes sum = lanes_load_some(sums + column + i, left, 0.0f);
                 lanes dx = lanes_mul(d, lanes_load_some_as(dtype, args.scale, column + i, left, 0.0f));
@@ -125,6 +125,7 @@ LANES_INLINE void bias(sluice_dtype dtype, const slc_bias_backward_args *args, u
             lanes_store_some(sums + column, left, lanes_add(lanes_load_some(sums + column, left, 0.0f), sum));
         }
     }
+    for (uint64_t column = first; column < last; column++) sums[column] = args->factor * sums[column];
 }
 
 LANES_KERNEL(slc_bias_backward_range, slc_bias_backward_args, dtype, bias)

@@ -39,6 +39,7 @@ template <class T> struct residual_elements {
             if (dropout.limit) v[e] *= gpu_dropout_factor(dropout, at + e);
             if (scale) v[e] *= gpu_widen(scale[column]);
             if (path.draw.limit) v[e] *= drawn;
+            v[e] *= a.factor;
             if (a.residual) v[e] += rest[e];
         }
         gpu_store8((T *)a.out + at, aligned, left, v);
@@ -62,7 +63,7 @@ template <class T> struct residual_column {
     __device__ float operator()(uint64_t row, uint64_t column) const
     {
         const uint64_t at = row * a.channels + column;
-        float d = gpu_widen(((const T *)a.dout)[at]);
+        float d = a.factor * gpu_widen(((const T *)a.dout)[at]);
         if (path.draw.limit) d *= gpu_dropout_factor(path.draw, row / path.rows);
         const float factor = dropout.limit ? gpu_dropout_factor(dropout, at) : 1.0f;
         float kept = gpu_widen(((const T *)a.x)[at]), slope = d * gpu_widen(((const T *)a.scale)[column]);
@@ -86,15 +87,16 @@ GPU_KERNEL(slc_residual_backward, slc_residual_backward_args, dtype, backward)
 template <class T> struct plain_column {
     uint64_t stride;
     const T *dy;
+    float factor;
     __device__ float operator()(uint64_t row, uint64_t column) const
     {
-        return gpu_widen(dy[row * stride + column]);
+        return factor * gpu_widen(dy[row * stride + column]);
     }
 };
 
 template <class T> static sluice_status sum_bias(sluice_stream *stream, const slc_bias_backward_args *a)
 {
-    const plain_column<T> column = {a->stride, (const T *)a->dy};
+    const plain_column<T> column = {a->stride, (const T *)a->dy, a->factor};
     const gpu_columns sums = {"bias_backward", a->rows, a->columns, a->gradient, a->dbias, a->fresh, a->workspace};
     return gpu_launch_column_sums(stream, sums, column);
 }

@@ -3,6 +3,11 @@
 
 #include "lib/kernels/dropout/dropout.h"
 
+static double given(float factor)
+{
+    return factor != 0 ? (double)factor : 1;
+}
+
 static double factor(const slc_dropout *dropout, uint64_t element)
 {
     return dropout && dropout->probability > 0 ? slc_dropout_factor_ref(dropout, element) : 1;
@@ -20,8 +25,8 @@ void slc_residual_forward_ref(const slc_residual_forward_args *args)
     for (uint64_t i = 0; i < args->rows * args->channels; i++) {
         uint64_t c = i % args->channels;
         double kept = (x[i] + (bias ? bias[c] : 0)) * factor(args->dropout, i);
-        out[i] =
-            (residual ? residual[i] : 0) + path_factor(args->path, i / args->channels) * (scale ? scale[c] : 1) * kept;
+        const double times = given(args->factor) * path_factor(args->path, i / args->channels);
+        out[i] = (residual ? residual[i] : 0) + times * (scale ? scale[c] : 1) * kept;
     }
 }
 
@@ -32,7 +37,8 @@ void slc_residual_backward_ref(const slc_residual_backward_args *args)
     for (uint64_t c = 0; scale && args->fresh && c < args->channels; c++) dscale[c] = 0;
     for (uint64_t i = 0; i < args->rows * args->channels; i++) {
         uint64_t c = i % args->channels;
-        const double d = dout[i] * path_factor(args->path, i / args->channels) * factor(args->dropout, i);
+        const double d =
+            given(args->factor) * dout[i] * path_factor(args->path, i / args->channels) * factor(args->dropout, i);
         if (scale) dscale[c] += d * (x[i] + (bias ? bias[c] : 0));
         dx[i] = (scale ? scale[c] : 1) * d;
     }
@@ -44,8 +50,8 @@ void slc_bias_backward_ref(const slc_bias_backward_args *args)
     const double *dy = args->dy;
     double *dbias = args->dbias;
     for (uint64_t c = 0; c < args->columns; c++) {
-        double sum = args->fresh ? 0.0 : dbias[c];
+        double sum = 0;
         for (uint64_t r = 0; r < args->rows; r++) sum += dy[r * stride + c];
-        dbias[c] = sum;
+        dbias[c] = (args->fresh ? 0.0 : dbias[c]) + given(args->factor) * sum;
     }
 }

@@ -3,7 +3,7 @@
 #include "tests/support/kernels/arrays.h"
 #include "lib/kernels/residual/residual.h"
 
-/* ---- Bias, dropout, scale, residual and path, each present or not ---- */
+/* ---- Bias, dropout, scale, residual and path, each present or not; a factor comes with the bias ---- */
 
 enum { BIAS = 1, DROPOUT = 2, SCALE = 4, RESIDUAL = 8, PATH = 16, TERMS = 32 };
 
@@ -11,6 +11,7 @@ typedef struct {
     sluice_dtype dtype;
     uint64_t rows, channels, count;
     unsigned terms;
+    float factor;
     slc_dropout rule;
     slc_drop_path path;
     void *x, *bias, *scale, *residual, *dout;
@@ -22,6 +23,7 @@ static inputs inputs_create(sluice_dtype dtype, uint64_t rows, uint64_t channels
     inputs in = {.dtype = dtype, .rows = rows, .channels = channels, .count = rows * channels, .terms = terms};
     in.rule = (slc_dropout){0.25f, 99, 1234567};
     in.path = (slc_drop_path){{0.4f, 98, 7654321}, rows < 5 ? 1 : 5}; /* the last sequence may be cut off */
+    in.factor = terms & BIAS ? 1.375f : 0;
     in.x = test_uniform_typed(dtype, in.count, -1, 3, 1), in.residual = test_uniform_typed(dtype, in.count, -2, 1, 2);
     in.bias = test_uniform_typed(dtype, channels, -1, 1, 3),
     in.scale = test_uniform_typed(dtype, channels, 0.5f, 1.5f, 4);
@@ -54,7 +56,8 @@ static void check_forward(const inputs *in)
                                                           .dropout = rule,
                                                           .residual = TERM(in, RESIDUAL, in->residual64),
                                                           .out = want,
-                                                          .path = TERM(in, PATH, &in->path)});
+                                                          .path = TERM(in, PATH, &in->path),
+                                                          .factor = in->factor});
     float *first = NULL;
     TEST_EACH_WAY_OF(way, in->count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
@@ -70,7 +73,8 @@ static void check_forward(const inputs *in)
                                           .dropout = rule,
                                           .residual = TERM(in, RESIDUAL, in->residual),
                                           .out = out,
-                                          .path = TERM(in, PATH, &in->path)};
+                                          .path = TERM(in, PATH, &in->path),
+                                          .factor = in->factor};
         assert_int_equal(slc_residual_forward(&stream, &args), SLUICE_OK);
         test_close_typed("out", in->dtype, in->count, out, want, 1e-6, 2e-3);
         test_same_bits_typed("out", in->dtype, in->count, out, &first);
@@ -104,7 +108,8 @@ static void check_backward(const inputs *in, sluice_dtype gradient, bool fresh)
                                                             .dx = dx64,
                                                             .dscale = dscale64,
                                                             .fresh = fresh,
-                                                            .path = TERM(in, PATH, &in->path)});
+                                                            .path = TERM(in, PATH, &in->path),
+                                                            .factor = in->factor});
     float *first_dx = NULL, *first[TEST_KINDS] = {0};
     TEST_EACH_WAY_OF(way, in->count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
@@ -126,7 +131,8 @@ static void check_backward(const inputs *in, sluice_dtype gradient, bool fresh)
                                                  .dscale = dscale,
                                                  .fresh = fresh,
                                                  .workspace = workspace,
-                                                 .path = TERM(in, PATH, &in->path)};
+                                                 .path = TERM(in, PATH, &in->path),
+                                                 .factor = in->factor};
         assert_int_equal(slc_residual_backward(&stream, &args), SLUICE_OK);
         test_close_typed("dx", in->dtype, in->count, dx, dx64, 1e-6, 2e-3);
         test_close_typed("dscale", gradient, in->channels, dscale, dscale64, 1e-5, 3e-3);
@@ -303,8 +309,14 @@ static void check_columns(sluice_dtype dtype, sluice_dtype gradient, uint64_t ro
     void *dy = test_uniform_typed(dtype, count, -1, 1, 1), *before = test_uniform_typed(gradient, columns, -1, 1, 2);
     double *dy64 = test_widen_typed(dtype, count, dy), *want = test_widen_typed(gradient, columns, before);
     float *first[TEST_KINDS] = {0};
-    slc_bias_backward_ref(&(slc_bias_backward_args){
-        .rows = rows, .columns = columns, .stride = stride, .dy = dy64, .dbias = want, .fresh = fresh});
+    const float factor = fresh ? 0 : 0.625f;
+    slc_bias_backward_ref(&(slc_bias_backward_args){.rows = rows,
+                                                    .columns = columns,
+                                                    .stride = stride,
+                                                    .dy = dy64,
+                                                    .dbias = want,
+                                                    .fresh = fresh,
+                                                    .factor = factor});
     TEST_EACH_WAY_OF(way, count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
         sluice_stream stream = test_stream(threads);
@@ -319,7 +331,8 @@ static void check_columns(sluice_dtype dtype, sluice_dtype gradient, uint64_t ro
                                              .dy = dy,
                                              .dbias = dbias,
                                              .fresh = fresh,
-                                             .workspace = workspace};
+                                             .workspace = workspace,
+                                             .factor = factor};
         assert_int_equal(slc_bias_backward(&stream, &args), SLUICE_OK);
         test_close_typed("dbias", gradient, columns, dbias, want, 1e-5, 3e-3);
         test_same_bits_typed("dbias", gradient, columns, dbias, TEST_FIRST(first));

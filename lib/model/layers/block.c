@@ -3,8 +3,9 @@
  * With norms after them (BERT):
  *   y = norm1(mid), mid = x + projection(attention(x)); out = norm2(sum), sum = y + mlp(gelu(fc y))
  * Values that backward needs and forward did not keep are computed again where they are needed. If the plan recomputes
- * the block, all values that it keeps are computed again too; its input is the output of the previous layer. Without
- * dropout, stochastic depth and layer scale, the product at the end of a branch adds the residual itself.
+ * the block, all values that it keeps are computed again too; its input is the output of the previous layer that ran.
+ * Without dropout, stochastic depth and layer scale, the product at the end of a branch adds the residual itself. In
+ * training s1 and s2 hold the factor of the block's branches.
  * lib/model/golden_models_test.c covers this file. */
 #include "lib/model/layers/layers.h"
 
@@ -91,7 +92,9 @@ static slc_dense dense(const slc_layer_run *run, slc_param_place weight)
     uint64_t channels = m->config.channels, hidden = m->config.hidden;
     uint64_t inputs = weight == SLC_MLP_WEIGHT ? hidden : channels;
     uint64_t outputs = weight == SLC_FC_WEIGHT ? hidden : weight == SLC_QKV_WEIGHT ? 3 * channels : channels;
-    return slc_dense_of(run, weight, m->rows, inputs, outputs);
+    slc_dense d = slc_dense_of(run, weight, m->rows, inputs, outputs);
+    d.in_branch = (weight == SLC_PROJECTION_WEIGHT || weight == SLC_MLP_WEIGHT) && !has_branches(&m->config);
+    return d;
 }
 
 /* Either one product makes q, k and v, or three products make one each. */

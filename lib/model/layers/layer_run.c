@@ -14,10 +14,20 @@ void slc_layer_run_next(slc_layer_run *run)
     run->operation++;
 }
 
+/* A layer reads the output of the last one before it that runs, where that lies. */
+static slc_layer_tensor *tensors_of(const slc_layer_run *run, uint32_t index)
+{
+    slc_model_layer *layer = run->layer;
+    const bool reads_below = index == SLC_SOURCE || (index == SLC_INPUT && layer->below == layer->dtype);
+    if (run->scan || !run->training || !reads_below) return layer->tensors;
+    while (!sluice_layer_runs(layer[-1].layer)) layer--;
+    return layer->tensors;
+}
+
 void *slc_layer_run_tensor(slc_layer_run *run, uint32_t index)
 {
     if (index == SLC_NO_TENSOR) return NULL;
-    slc_layer_tensor *tensor = &run->layer->tensors[index];
+    slc_layer_tensor *tensor = &tensors_of(run, index)[index];
     uint32_t d = run->direction, operation = run->operation;
     if (run->scan) {
         if (operation < tensor->first[d]) tensor->first[d] = operation;
@@ -53,6 +63,11 @@ void *slc_layer_run_gradient(slc_layer_run *run, slc_param_place place, bool *fr
 sluice_dtype slc_layer_run_gradient_dtype(const slc_layer_run *run, slc_param_place place)
 {
     return sluice_param_gradient_dtype(run->layer->params[place]);
+}
+
+float slc_layer_run_factor(const slc_layer_run *run)
+{
+    return run->training ? run->layer->factor : 1;
 }
 
 bool slc_layer_run_drops(const slc_layer_run *run)

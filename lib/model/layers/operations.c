@@ -36,6 +36,12 @@ static bool inputs_first(const slc_layer_run *run, const slc_dense *d)
     return slc_family_of(run->m->config.family)->inputs_first && !d->by_rows;
 }
 
+/* Has the product a factor? In a model whose branches are scaled its own has one, be it 1. */
+static bool has_factor(const slc_layer_run *run, const slc_dense *d)
+{
+    return d->in_branch && run->m->scales_branches;
+}
+
 static sluice_status product(slc_layer_run *run, const slc_gemm_shape *shape, const void *a, const void *b,
                              const void *bias, const void *residual, void *c)
 {
@@ -44,7 +50,8 @@ static sluice_status product(slc_layer_run *run, const slc_gemm_shape *shape, co
     if (status) return status;
     void *scratch = slc_layer_run_scratch(run, bytes);
     if (run->scan) return SLUICE_OK;
-    const slc_gemm_operands operands = {.a = a, .b = b, .bias = bias, .residual = residual, .c = c};
+    const slc_gemm_operands operands = {
+        .a = a, .b = b, .bias = bias, .residual = residual, .c = c, .factor = slc_layer_run_factor(run)};
     return slc_gemm(run->m->stream, shape, &operands, scratch, bytes);
 }
 
@@ -57,6 +64,7 @@ sluice_status slc_apply_dense(slc_layer_run *run, const slc_dense *d, slc_view x
                                   .transpose_b = !inputs_first(run, d),
                                   .bias = d->bias != SLC_NO_PARAM,
                                   .residual = residual.tensor != SLC_NO_TENSOR,
+                                  .factor = has_factor(run, d),
                                   .m = d->rows,
                                   .n = d->outputs,
                                   .k = d->inputs,
@@ -82,6 +90,7 @@ sluice_status slc_apply_dense_params(slc_layer_run *run, const slc_dense *d, slc
                                   .out = slc_layer_run_gradient_dtype(run, d->weight),
                                   .transpose_a = true,
                                   .accumulate = !fresh || run->scan,
+                                  .factor = has_factor(run, d),
                                   .m = first ? d->inputs : d->outputs,
                                   .n = first ? d->outputs : d->inputs,
                                   .k = d->rows,
@@ -103,7 +112,8 @@ sluice_status slc_apply_dense_params(slc_layer_run *run, const slc_dense *d, slc
                                          .dy = output,
                                          .dbias = dbias,
                                          .fresh = fresh_bias,
-                                         .workspace = scratch};
+                                         .workspace = scratch,
+                                         .factor = has_factor(run, d) ? slc_layer_run_factor(run) : 1};
     return slc_bias_backward(run->m->stream, &args);
 }
 
@@ -117,6 +127,7 @@ sluice_status slc_apply_dense_input(slc_layer_run *run, const slc_dense *d, slc_
                                   .transpose_b = inputs_first(run, d),
                                   .accumulate = add,
                                   .residual = residual.tensor != SLC_NO_TENSOR,
+                                  .factor = has_factor(run, d),
                                   .m = d->rows,
                                   .n = d->inputs,
                                   .k = d->outputs,
@@ -221,7 +232,8 @@ sluice_status slc_apply_branch(slc_layer_run *run, slc_branch_draws place, slc_p
                                             .dropout = &dropout,
                                             .residual = slc_layer_run_tensor(run, residual),
                                             .out = slc_layer_run_tensor(run, out),
-                                            .path = &path};
+                                            .path = &path,
+                                            .factor = slc_layer_run_factor(run)};
     if (run->scan) return SLUICE_OK;
     return scale && !args.scale ? SLUICE_ERR_ORDER : slc_residual_forward(m->stream, &args);
 }
@@ -249,7 +261,8 @@ sluice_status slc_apply_branch_backward(slc_layer_run *run, slc_branch_draws pla
                                              .dscale = dscale,
                                              .fresh = fresh,
                                              .workspace = scratch,
-                                             .path = &path};
+                                             .path = &path,
+                                             .factor = slc_layer_run_factor(run)};
     if (run->scan) return SLUICE_OK;
     return scale && (!args.scale || !dscale) ? SLUICE_ERR_ORDER : slc_residual_backward(m->stream, &args);
 }

@@ -22,11 +22,13 @@ typedef struct {
     bool fp32_out; /* the y of forward (and nothing else) is fp32 whatever the layer's type */
     bool by_rows;  /* the weight is [outputs][inputs] even in GPT-2, as in its token table */
     slc_param_place bias;
+    bool in_branch; /* it ends a block's branch alone, so the branch's factor is its own */
 } slc_dense;
 slc_dense slc_dense_of(const slc_layer_run *run, slc_param_place weight, uint64_t rows, uint64_t inputs,
                        uint64_t outputs);
 
-/* y = x W + b (+ residual, whose tensor may be SLC_NO_TENSOR) */
+/* y = x W + b (+ residual, whose tensor may be SLC_NO_TENSOR). With a factor it multiplies x W + b, and what follows
+ * from dy. */
 sluice_status slc_apply_dense(slc_layer_run *run, const slc_dense *dense, slc_view x, slc_view y, slc_view residual);
 /* Adds to the gradients of weight and bias. */
 sluice_status slc_apply_dense_params(slc_layer_run *run, const slc_dense *dense, slc_view x, slc_view dy);
@@ -53,8 +55,8 @@ typedef struct {
     uint32_t dropout, path;
 } slc_branch_draws;
 
-/* out = residual + path * scale * dropout(x), where path is stochastic depth. scale may be SLC_NO_PARAM, and residual
- * may be SLC_NO_TENSOR. */
+/* out = residual + factor * path * scale * dropout(x), with the factor of the block's branches and stochastic depth as
+ * path. scale may be SLC_NO_PARAM, and residual may be SLC_NO_TENSOR. */
 sluice_status slc_apply_branch(slc_layer_run *run, slc_branch_draws place, slc_param_place scale, uint32_t x,
                                uint32_t residual, uint32_t out);
 sluice_status slc_apply_branch_backward(slc_layer_run *run, slc_branch_draws place, slc_param_place scale,

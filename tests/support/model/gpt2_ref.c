@@ -89,7 +89,7 @@ static void linear(const pass *s, uint32_t number, uint64_t in, uint64_t row, ui
     const double *w = s->params + offset_of(s, number), *b = w + in * row;
     const slc_gemm_shape shape = {
         .bias = true, .residual = residual != NULL, .m = s->rows, .n = out, .k = in, .ldb = row};
-    slc_gemm_ref(&shape, &(slc_gemm_operands){x, w + first, b + first, residual, y});
+    slc_gemm_ref(&shape, &(slc_gemm_operands){.a = x, .b = w + first, .bias = b + first, .residual = residual, .c = y});
 }
 
 /* Stores dx, or adds to it if `adds`. */

@@ -13,6 +13,7 @@ void must(sluice_status status)
 
 static const char *test_device = "cpu"; /* of the models that are made */
 static double test_label_smoothing;     /* the same */
+static bool test_scales_branches;       /* the same */
 
 void test_models_on(const char *device)
 {
@@ -22,6 +23,11 @@ void test_models_on(const char *device)
 void test_models_smooth(double label_smoothing)
 {
     test_label_smoothing = label_smoothing;
+}
+
+void test_models_scale_branches(bool may)
+{
+    test_scales_branches = may;
 }
 
 bool test_model_on_gpu(void)
@@ -47,8 +53,9 @@ test_model test_model_create_typed(const sluice_model_config *model, uint32_t ba
     config.precision = config.wire = precision;
     must(sluice_world_create(NULL, &t.world));
     must(sluice_runtime_create(t.world, &config, &t.rt));
-    const sluice_model_options options = SLUICE_INIT(sluice_model_options, .batch = batch, .length = length,
-                                                     .precision = layers, .label_smoothing = test_label_smoothing);
+    const sluice_model_options options =
+        SLUICE_INIT(sluice_model_options, .batch = batch, .length = length, .precision = layers,
+                    .label_smoothing = test_label_smoothing, .scales_branches = test_scales_branches);
     must(sluice_model_create(t.rt, model, &options, &t.model));
     must(sluice_runtime_commit(t.rt));
     return t;

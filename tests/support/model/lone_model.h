@@ -22,6 +22,8 @@ void must(sluice_status status);
 /* Models that are made from now on are on this device ("cpu" before the first call), with this smoothing of labels. */
 void test_models_on(const char *device);
 void test_models_smooth(double label_smoothing);
+/* Branches of models that are made from now on may be scaled. */
+void test_models_scale_branches(bool may);
 
 bool test_model_on_gpu(void);
 
