@@ -7,6 +7,7 @@
 #include "bench/launch/self_launch.h"
 #include "bench/plan/words/profile_table.h"
 #include "bench/train/options/batch_options.h"
+#include "bench/train/options/depth_options.h"
 #include "bench/train/options/length_options.h"
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/options/paths_check.h"
@@ -209,6 +210,7 @@ static int run_profile(int argc, char **argv)
     if (options.made.model) return make_and_write(&options);
     slc_lr_schedule_drop(&options.training); /* a profile's few steps are no whole schedule */
     slc_batch_options_drop(&options.training);
+    slc_depth_options_drop(&options.training);
     slc_length_options_drop(&options.training);
     return measure_profile(&options.training, options.path, argv + 1);
 }

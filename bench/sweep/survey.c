@@ -2,6 +2,7 @@
 #include "bench/sweep/survey.h"
 
 #include "bench/train/options/batch_options.h"
+#include "bench/train/options/depth_options.h"
 #include "bench/train/options/length_options.h"
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/run.h"
@@ -42,6 +43,7 @@ sluice_status slc_bench_survey(sluice_world *world, const slc_training_options *
     short_run.steps = SURVEY_STEPS;
     slc_lr_schedule_drop(&short_run);
     slc_batch_options_drop(&short_run);
+    slc_depth_options_drop(&short_run);
     slc_length_options_drop(&short_run);
     short_run.eval_batches = 0;
     short_run.trace = NULL;

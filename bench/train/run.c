@@ -9,7 +9,9 @@
 #include "bench/train/cut_probe.h"
 #include "bench/train/data/first_batch.h"
 #include "bench/train/log/observer.h"
+#include "bench/train/options/depth_options.h"
 #include "bench/train/options/length_options.h"
+#include "bench/train/run/depth.h"
 #include "bench/train/run/evaluation.h"
 #include "bench/train/run/feed.h"
 #include "bench/train/run/finish.h"
@@ -48,6 +50,7 @@ typedef struct {
     slc_training_identity identity; /* for checkpoints */
     slc_training_position begun;    /* where this run went on */
     slc_run_rates rates;
+    slc_training_depth depth;
     slc_run_feed feed;
     slc_run_evaluation evaluation;
     slc_training_saves saves;
@@ -158,7 +161,8 @@ static sluice_status create_runtime(training *t, const sluice_model_config *mode
                                     .length_step = slc_training_data_get_facts(t->data)->length_step,
                                     .micro_batches =
                                         slc_run_place_pipelined(&t->place) ? (uint32_t)t->options->micro_batches : 0,
-                                    .observe = t->options->observe > 0};
+                                    .observe = t->options->observe > 0,
+                                    .scales_branches = slc_depth_options_drop_layers(t->options)};
     const slc_cut_probe probe = {t->world, t->options, model, &options, t->data};
     slc_cut_times times = {0};
     sluice_config config;
@@ -263,6 +267,7 @@ static sluice_status begin_run(training *t)
     if (!status) status = create_runtime(t, &model);
     if (!status) status = resume_run(t);
     if (!status && t->options->first_batch) status = write_first_batch(t);
+    if (!status) status = slc_training_depth_begin(t->options, t->model, &t->depth);
     if (!status) status = begin_evaluation(t);
     if (!status) status = open_samples(t);
     if (!status) status = open_observer(t);
@@ -284,6 +289,7 @@ static void end_run(training *t)
     slc_stage_notes_destroy(t->stages);
     slc_run_evaluation_fini(&t->evaluation);
     slc_run_rates_fini(&t->rates);
+    slc_training_depth_end(&t->depth);
     slc_training_samples_close(t->samples);
     slc_training_observer_close(t->observer);
 }
@@ -323,10 +329,12 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
 {
     const slc_recipe_step size = slc_recipe_step_at(&t->rates.sizes, step),
                           next = slc_recipe_step_at(&t->rates.sizes, step + 1);
-    const sluice_step_options options =
-        SLUICE_INIT(sluice_step_options, .learning_rate = slc_run_rates_at(&t->rates, step), .exchange = exchange,
-                    .group_rates = t->rates.group, .group_count = t->rates.group_count,
-                    .micro_batches = (uint32_t)size.micro_batches, .shape = sluice_model_shape(t->model, size.length));
+    sluice_status status = slc_training_depth_take(&t->depth, step);
+    const sluice_step_options options = SLUICE_INIT(
+        sluice_step_options, .learning_rate = slc_run_rates_at(&t->rates, step), .exchange = exchange,
+        .group_rates = t->rates.group, .group_count = t->rates.group_count,
+        .micro_batches = (uint32_t)size.micro_batches, .layers_left_out = t->depth.left_out,
+        .layer_left_out_count = t->depth.left_out_count, .shape = sluice_model_shape(t->model, size.length));
     sluice_step_report report = SLUICE_INIT(sluice_step_report);
     *out =
         (slc_training_step){.step = step + 1,
@@ -339,7 +347,7 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
     out->passes =
         slc_training_data_passes(t->data, slc_run_rates_vary(&t->rates) ? out->tokens / t->rates.sizes.whole : seen);
     sluice_plan_report plan = SLUICE_INIT(sluice_plan_report);
-    sluice_status status = sluice_runtime_plan(t->rt, &plan);
+    if (!status) status = sluice_runtime_plan(t->rt, &plan);
     out->provisional = plan.provisional;
     const double of_mean = slc_run_feed_set_divisor(&t->feed);
     if (!status) status = sluice_step_begin(t->rt, &options);

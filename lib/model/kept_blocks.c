@@ -3,7 +3,6 @@
 #include "lib/model/kept_blocks.h"
 
 #include "lib/base/status.h"
-#include "lib/model/model.h"
 
 #include <math.h>
 
@@ -53,7 +52,7 @@ const sluice_layer *sluice_model_block(const sluice_model *m, uint32_t block)
 
 sluice_status sluice_model_scale_branches(sluice_model *m, uint32_t block, double factor)
 {
-    if (!m) return slc_model_lacks("model_scale_branches", "model");
+    if (!m) return slc_error(SLUICE_ERR_ARGUMENT, "model_scale_branches: no model given");
     const char *name = slc_family_of(m->config.family)->name;
     if (!m->scales_branches)
         return slc_error(SLUICE_ERR_UNSUPPORTED,

@@ -5,6 +5,7 @@
 #include "bench/cli/options/cuts_file.h"
 #include "bench/cli/throttle_option.h"
 #include "bench/train/options/batch_options.h"
+#include "bench/train/options/depth_options.h"
 #include "bench/train/options/length_options.h"
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/options/onebit_options.h"
@@ -102,7 +103,7 @@ static sluice_status read_cuts(slc_training_options *o)
 static sluice_status check_pipeline(slc_training_options *o)
 {
     static const char *const own[] = {"pipeline-chunks", "pipeline-cuts"};
-    static const char *const later[] = {"plan-out", "profile-out", "plan", "lossy", "micro-batches-from"};
+    static const char *const later[] = {"plan-out", "profile-out", "plan", "lossy", "micro-batches-from", "pld"};
     const uint64_t stages = slc_training_stages(o);
     if (stages == UINT64_MAX)
         return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline %s: give off, or from 2 to %d stages", o->pipeline,
@@ -174,6 +175,7 @@ sluice_status slc_training_options_check(slc_training_options *o)
     if (!status) status = check_epochs(o);
     if (!status) status = slc_training_model(o, &model, &length);
     if (!status) status = slc_length_options_check(o, length);
+    if (!status) status = slc_depth_options_check(o, &model);
     if (!status) status = check_samples(o, &model);
     if (!status) status = check_images(o, &model);
     if (!status) status = check_weights(o, sluice_model_family_name((uint32_t)model.family));

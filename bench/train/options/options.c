@@ -191,7 +191,8 @@ static const slc_option fixed_rows[] = {
     {"lr-batch", "N", TRAINING, COUNT, FIELD(lr_batch), "0", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Sequences of a step, of all ranks, for which --lr was found", 0, MOST},
     {"recipe", "FILE", TRAINING, PATHS, FIELD(recipe), NULL, SLC_OWN,
-     "Read rates and batches from this JSON file, as {\"version\": 1, \"rate\": {\"peak\": 6e-4}}; options of the "
+     "Read rates, batches and depth from this JSON file, as {\"version\": 1, \"rate\": {\"peak\": 6e-4}}; options of "
+     "the "
      "command line come before it",
      .set = take_recipe},
     {"new-recipe", NULL, TRAINING, FLAG, FIELD(new_recipe), NULL, 0,
@@ -200,6 +201,12 @@ static const slc_option fixed_rows[] = {
      "The learning rate of each layer is X times that of the layer above it; the head has all of it, the embedding the "
      "least; 1: all have it",
      0.001, 1},
+    {"pld", "THETA", TRAINING, TEXT, FIELD(pld), "", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
+     "Progressive layer dropping: steps leave layers out, the more the higher they are, so that in the end the last "
+     "one "
+     "is kept with a probability next to THETA, from 0 to 1; THETA,GAMMA: with this rate of the fall, 0.001"},
+    {"pld-compat", NULL, TRAINING, FLAG, FIELD(pld_compat), NULL, SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
+     "With --pld: scale a layer's branches by the probability of the layer above it, as DeepSpeed does"},
     {"curriculum", "LENGTHS", TRAINING, TEXT, FIELD(curriculum), "", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Train on short sequences first: MIN:MAX:STEPS[:ROOT[:MULTIPLE]]: they grow from MIN to MAX tokens in the first "
      "STEPS steps, by the root of degree ROOT (1), in multiples of MULTIPLE (8); or by steps, as 128@9000,512"},

@@ -35,6 +35,8 @@ static const slc_training_track tracks[] = {
     {"length.curriculum", "curriculum"},
     {"length.batch", "curriculum-batch"},
     {"branches.drop_path", "drop-path"},
+    {"depth.pld", "pld"},
+    {"depth.pld_compat", "pld-compat"},
 };
 enum { TRACKS = sizeof tracks / sizeof *tracks };
 

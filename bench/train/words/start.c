@@ -4,6 +4,7 @@
 
 #include "bench/train/cut_probe.h"
 #include "bench/train/options/batch_options.h"
+#include "bench/train/options/depth_options.h"
 #include "bench/train/options/length_options.h"
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/saved_weights.h"
@@ -88,7 +89,7 @@ static void print_cores(FILE *out, const slc_cores_use *cores)
 static void print_training(FILE *out, const slc_training_options *o, const slc_training_result *r, bool images)
 {
     slc_lr_schedule rates;
-    char words[200] = "", lengths[200], rule[80];
+    char words[200] = "", lengths[200], rule[80], depth[80];
     /* The run has made the same schedule before, so there is no error here. */
     if (!slc_lr_schedule_make(o, r->tokens_per_step, &rates)) slc_lr_schedule_words(&rates, words, sizeof words);
     const bool usual = o->weights && !slc_training_option_given(o, "lr");
@@ -101,8 +102,9 @@ static void print_training(FILE *out, const slc_training_options *o, const slc_t
     if (!r->steps_before) fprintf(out, "%" PRIu64 " step%s", o->steps, o->steps == 1 ? "" : "s");
     slc_batch_options_words(o, words, sizeof words);
     slc_length_options_words(o, lengths, sizeof lengths);
-    fprintf(out, " of %s%s %s%s%s\n", *words || *lengths ? "up to " : "", group(r->tokens_per_step).text,
-            images ? "patches" : "tokens", words, lengths);
+    slc_depth_options_words(o, r->model.layers, depth, sizeof depth);
+    fprintf(out, " of %s%s %s%s%s%s\n", *words || *lengths ? "up to " : "", group(r->tokens_per_step).text,
+            images ? "patches" : "tokens", words, lengths, depth);
 }
 
 /* Says what config.json of the weights would drop and this run does not. */

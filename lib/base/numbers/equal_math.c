@@ -2,6 +2,7 @@
  * better, because x87's own logarithms and exponentials differ between makers. */
 #include "lib/base/numbers/equal_math.h"
 
+#include <math.h>
 #include <stdbool.h>
 
 double slc_power(double base, uint64_t exponent)
@@ -10,6 +11,18 @@ double slc_power(double base, uint64_t exponent)
     for (uint64_t left = exponent; left; left >>= 1, square *= square)
         if (left & 1) result *= square;
     return (double)result;
+}
+
+/* e^x = 2^n e^r with |r| <= ln 2 / 2, where the 20th term of Taylor's series is below 2^-80. */
+double slc_exponential(double x)
+{
+    static const long double ln2 = 0.69314718055994530941723212145817657L;
+    if (x < -800) return 0;
+    const int n = (int)(x / ln2 - 0.5L);
+    const long double r = x - n * ln2;
+    long double sum = 1;
+    for (int term = 20; term > 0; term--) sum = 1 + r / term * sum;
+    return (double)ldexpl(sum, n);
 }
 
 enum { TERMS = 12 }; /* of Taylor's series up to pi/4, where the next one is below 2^-80 */

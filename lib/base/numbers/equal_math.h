@@ -9,6 +9,9 @@
 /* base^exponent, by squaring. |result - base^exponent| <= base^exponent (exponent 2^-63 + 2^-53) for 0 <= base <= 1. */
 double slc_power(double base, uint64_t exponent);
 
+/* e^x for x <= 0. |result - e^x| <= e^x (2^-53 + |x| 2^-63) + 2^-1074. */
+double slc_exponential(double x);
+
 /* cos x for 0 <= x <= 3.141592653589793; at most 0.51 units in the last place from it, and 2^-63 next to its zero. */
 double slc_cosine(double x);
 

@@ -1,5 +1,5 @@
-/* Powers, roots and cosines must agree with those of long double; that they have the same bits on every processor is
- * asked where they are used. */
+/* Exponentials, powers, roots and cosines must agree with those of long double; that they have the same bits on every
+ * processor is asked where they are used. */
 #include "lib/base/numbers/equal_math.h"
 
 #include <stdarg.h>
@@ -21,6 +21,18 @@ static void powers(void **state)
         }
     assert_true(slc_power(0, 0) == 1 && slc_power(0.3, 0) == 1 && slc_power(0.3, 1) == 0.3);
     assert_true(slc_power(0.5, 1000) == 0x1p-1000 && slc_power(0.5, UINT64_MAX) == 0);
+}
+
+static void exponentials(void **state)
+{
+    (void)state;
+    for (int i = 0; i <= 200000; i++) {
+        const double x = i < 100000 ? -i / 1e5 : -(i - 100000) / 134.0;
+        const long double wanted = expl(x);
+        const long double bar = wanted * (0x1.1p-53L + fabsl(x) * 0x1p-63L) + 0x1p-1074L;
+        assert_true(fabsl(slc_exponential(x) - wanted) <= bar);
+    }
+    assert_true(slc_exponential(0) == 1 && slc_exponential(-801) == 0 && slc_exponential(-INFINITY) == 0);
 }
 
 static void cosines(void **state)
@@ -54,6 +66,7 @@ static void roots(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(powers), cmocka_unit_test(roots), cmocka_unit_test(cosines)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(powers), cmocka_unit_test(exponentials),
+                                       cmocka_unit_test(roots), cmocka_unit_test(cosines)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,39 @@
+/* tests/command/pld_test.sh covers this file. */
+#include "bench/train/run/depth.h"
+
+#include "bench/train/options/depth_options.h"
+#include "lib/base/status.h"
+
+#include <stdlib.h>
+
+sluice_status slc_training_depth_begin(const slc_training_options *options, sluice_model *model, slc_training_depth *d)
+{
+    *d = (slc_training_depth){.on = slc_depth_options_drop_layers(options),
+                              .compat = options->pld_compat,
+                              .recipe = slc_depth_options_recipe(options),
+                              .model = model,
+                              .layers = sluice_model_get_config(model)->layers};
+    if (!d->on) return SLUICE_OK;
+    d->left_out = calloc(d->layers, sizeof *d->left_out);
+    return d->left_out ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "%u layers to leave out", d->layers);
+}
+
+void slc_training_depth_end(slc_training_depth *d)
+{
+    free(d->left_out);
+}
+
+sluice_status slc_training_depth_take(slc_training_depth *d, uint64_t step)
+{
+    const double theta = slc_recipe_depth_theta(&d->recipe, step);
+    sluice_status status = SLUICE_OK;
+    d->left_out_count = 0;
+    for (uint32_t l = 0; d->on && !status && l < d->layers; l++) {
+        const double p = slc_recipe_depth_keeps(theta, d->layers, l);
+        if (!slc_recipe_depth_draw(&d->recipe, step, l, p))
+            d->left_out[d->left_out_count++] = sluice_model_block(d->model, l);
+        else
+            status = sluice_model_scale_branches(d->model, l, slc_recipe_depth_factor(theta, d->layers, l, d->compat));
+    }
+    return status;
+}

@@ -1,0 +1,22 @@
+/* The layers that each step of a run leaves out. */
+#pragma once
+
+#include "bench/train/options/training_options.h"
+#include "lib/recipe/depth.h"
+
+typedef struct {
+    bool on, compat;
+    slc_recipe_depth recipe;
+    sluice_model *model;
+    uint32_t layers;
+    const sluice_layer **left_out; /* of the step that was taken last */
+    uint64_t left_out_count;
+} slc_training_depth;
+
+/* *out keeps the model. Errors: MEMORY. */
+sluice_status slc_training_depth_begin(const slc_training_options *options, sluice_model *model,
+                                       slc_training_depth *out);
+void slc_training_depth_end(slc_training_depth *depth);
+/* Draws the layers of a step, from 0, between steps, and scales the branches of those that it keeps. Errors: as
+ * sluice_model_scale_branches. */
+sluice_status slc_training_depth_take(slc_training_depth *depth, uint64_t step);
