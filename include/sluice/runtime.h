@@ -168,9 +168,10 @@ typedef struct {
                                  Either kind moves as many bytes */
     bool measure_norm;        /* the norm of the gradient is measured without clipping too, for the step's report; it
                                  adds no barrier and changes no bit */
-    uint32_t pipeline;        /* stages of a pipeline, of as many ranks: rank s holds the layers of stage s, and every
-                                 rank registers all. 0 and 1: none. What a cut sends follows from the lives of
-                                 activations. `schedule` then says nothing */
+    uint32_t pipeline;        /* stages of a pipeline, each of R = world / stages replicas: rank s * R + r holds the
+                                 layers of stage s, and every rank registers all. 0 and 1: none. What a cut sends
+                                 follows from the lives of activations. `strategy` is that of a stage's units over its
+                                 replicas; `schedule` then says nothing */
     uint32_t pipeline_chunks; /* pieces of the model that a stage holds; 0: 2 with "interleaved", else 1 */
     const char *pipeline_schedule; /* "gpipe", "1f1b", "interleaved"; NULL: "1f1b" */
     const char *pipeline_cuts;     /* the first layer of each piece but the first, with commas; piece c * stages + s is

@@ -11,16 +11,19 @@ enum { SLC_ROWS, SLC_ROW_GRADIENTS };
 
 /* A table whose rows are looked up in another stage (step/stage_rows.h). */
 typedef struct {
-    sluice_param *param;  /* NULL: there is none */
-    bool looks_up, holds; /* this rank has the layer that looks rows up; it has the table */
-    uint32_t unit;        /* of the table, where this rank holds it */
+    sluice_param *param;   /* NULL: there is none */
+    const slc_unit *whole; /* the ROWS unit of the whole job */
+    bool looks_up, holds;  /* this rank has the layer that looks rows up; it has the table */
+    uint32_t unit;         /* of the table, where this rank holds it */
     uint64_t row_elements, row_count, most_rows;
-    sluice_dtype dtype;       /* of values; gradients are fp32 */
-    uint32_t channels[2];     /* SLC_ROWS, SLC_ROW_GRADIENTS: places in job.channels */
-    slc_row_mark *marks;      /* of all rows */
-    unsigned char *lists;     /* rows of each micro-batch of the step */
-    slc_row_list *sum_list;   /* rows that have gradients in this step, */
-    float *sums;              /* and their sums over micro-batches */
+    sluice_dtype dtype, gradient_dtype;
+    uint32_t channels[2];  /* SLC_ROWS, SLC_ROW_GRADIENTS: places in job.channels */
+    slc_row_mark *marks;   /* of all rows */
+    unsigned char *lists;  /* rows of each micro-batch of the step */
+    unsigned char *memory; /* at the holder: slc_table_places begin here, in the scratch of the plan that runs */
+    slc_table_places places;
+    slc_rows sum;             /* as collectives know the rows that have gradients in this step, */
+    slc_row_list *sum_list;   /* and this rank's own list of them */
     slc_unit_state table;     /* what the look-up's slots see: values and gradients of one micro-batch */
     struct slc_look_up *none; /* of `table`, which looks rows up; nothing is in it */
 } slc_stage_rows;

@@ -1,6 +1,7 @@
 /* Facts that follow from a job alone: windows, gradient slots, names. */
 #include "lib/plan/job.h"
 
+#include "lib/base/integer.h"
 #include "lib/base/row_list.h"
 #include "lib/plan/strategy_names.h"
 
@@ -98,6 +99,16 @@ uint64_t slc_row_lists_bytes(const slc_job *job, const slc_unit *unit)
 {
     uint64_t lists = slc_row_list_bytes(unit->most_rows) + slc_row_list_bytes(slc_reduced_rows(job, unit));
     return job->world * lists + slc_row_marks_bytes(unit->row_count);
+}
+
+slc_table_places slc_table_places_of(const slc_job *job, const slc_unit *unit)
+{
+    const uint64_t row_bytes = unit->row_elements * sluice_dtype_bytes(SLUICE_FP32), sums = slc_reduced_rows(job, unit);
+    const uint64_t each = slc_round_up(unit->most_rows * row_bytes, 64);
+    slc_table_places places = {.gradients = each, .sums = 2 * each};
+    places.lists = places.sums + slc_round_up(sums * row_bytes, 64);
+    places.bytes = places.lists + job->world * slc_row_list_bytes(sums);
+    return places;
 }
 
 void slc_unit_names(const slc_job *job, char *out, size_t size)

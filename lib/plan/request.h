@@ -77,7 +77,7 @@ typedef struct {
     uint32_t stages, chunks; /* chunks: of each stage; 0: as the schedule has them */
     const char *schedule;    /* "gpipe", "1f1b", "interleaved" */
     const char *cuts;        /* "auto"; or the first layer of each piece but the first, with commas */
-    const char *strategy;    /* of all units, as the user wrote it */
+    const char *strategy;    /* of all units, as the user wrote it; "auto": unit by unit */
     uint8_t recompute;       /* 0 no layer; 1 all that can; 2 all that can, if nothing fits without */
     uint64_t budget_bytes;   /* of a rank; 0: none */
     const double *slot_s;    /* [2L] measured times, as slc_times.slot_s; NULL: those that sizes suggest */
@@ -90,9 +90,14 @@ typedef struct {
     uint32_t chunks;                      /* of each stage; pieces: stages * chunks */
     uint32_t first_layer[SLC_PIECES_MAX]; /* of each piece; piece c * stages + s is chunk c of stage s */
     bool recompute;
-    slc_strategy strategy;
-    double step_s; /* predicted from the times that sizes suggest */
+    double step_s;            /* predicted from the times that sizes suggest */
+    slc_strategy *strategies; /* [units of the job]; this and the next belong to whoever has the cut */
+    bool *held;               /* [units] under fsdp: gathered once a step */
 } slc_stages_cut;
+
+/* Makes room for the strategies of so many units; slc_stages_cut_fini frees it, after an error too. Errors: MEMORY. */
+sluice_status slc_stages_cut_make_room(slc_stages_cut *cut, uint32_t units);
+void slc_stages_cut_fini(slc_stages_cut *cut);
 
 /* The job and the plan of a rank of one stage. */
 typedef struct {

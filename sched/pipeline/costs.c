@@ -111,8 +111,10 @@ slc_strategy slc_cut_strategy(const slc_cut_job *cut, uint32_t unit)
 {
     const slc_unit *whole = &cut->profile->job.units[unit], own = slc_unit_of_stage(whole);
     const slc_strategy asked = cut->strategies[unit];
-    const bool table = whole->role == SLC_UNIT_SPLIT && (slc_gathers_windows(asked) || slc_exchanges(asked));
-    return table ? SLC_SDP : slc_unit_strategy(&cut->profile->job, &own, asked);
+    const bool table = whole->role == SLC_UNIT_SPLIT;
+    if (table && (slc_gathers_windows(asked) || slc_exchanges(asked))) return SLC_SDP;
+    if (table && slc_updates_whole(asked) && cut->profile->job.world > 1) return SLC_OSS;
+    return slc_unit_strategy(&cut->profile->job, &own, asked);
 }
 
 static double operation_s(const slc_profile *profile, const slc_unit *unit, slc_item_kind kind)

@@ -16,8 +16,9 @@ typedef struct {
     bool recompute;   /* all layers that can */
 } slc_cut_job;
 
-/* The strategy that a unit has in its stage. A table whose rows are looked up elsewhere is whole on its ranks and
- * exchanged exactly, since its rows are sent from there. */
+/* The strategy that a unit has in its stage. A table whose rows are looked up elsewhere is whole on its ranks, since
+ * its rows are sent from there; and each of several replicas reduces its own part of it, to which it then adds the
+ * rows' gradients. */
 slc_strategy slc_cut_strategy(const slc_cut_job *cut, uint32_t unit);
 static inline bool slc_cut_holds(const slc_cut_job *cut, uint32_t unit)
 {

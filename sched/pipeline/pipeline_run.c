@@ -28,9 +28,10 @@ static sluice_status find_schedule(const char *name, const slc_pipeline_schedule
 static sluice_status find_strategy(const char *name, slc_strategy *out)
 {
     *out = SLC_STRATEGIES;
-    if (!strcmp(name, "auto") || (slc_strategy_parse(name, out) && *out != SLC_FSDP && *out != SLC_ONEBIT))
-        return SLUICE_OK;
-    return slc_error(SLUICE_ERR_ARGUMENT, "strategy \"%s\": the units of a pipeline all have one of dp, oss and sdp",
+    if (!strcmp(name, "auto") || (slc_strategy_parse(name, out) && *out != SLC_ONEBIT)) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "strategy \"%s\": the units of a pipeline all have one of dp, oss, sdp and fsdp, or each its own "
+                     "under auto",
                      name);
 }
 
@@ -68,7 +69,10 @@ sluice_status slc_pipeline_cut(const slc_job *job, const slc_stages_request *req
     slc_pipeline_plan plan = {0};
     *out = (slc_stages_cut){0};
     sluice_status status = make_shape(job, request, &asked.shape);
+    if (!status) status = slc_stages_cut_make_room(out, job->unit_count);
     if (!status) status = find_strategy(request->strategy, &asked.strategy);
+    /* A single rank has nobody to gather values from. */
+    if (asked.strategy == SLC_FSDP && job->world == 1) asked.strategy = SLC_SDP;
     if (!status && strcmp(request->cuts, "auto")) {
         asked.first_layer = out->first_layer;
         status = slc_pipeline_cuts_read(job, request->cuts, slc_pipeline_pieces(&asked.shape), out->first_layer);
@@ -79,8 +83,8 @@ sluice_status slc_pipeline_cut(const slc_job *job, const slc_stages_request *req
     if (!status) {
         out->chunks = asked.shape.chunks;
         out->recompute = plan.recompute;
-        /* Stages that run have one rank each, for which the planner's own choice is dp. */
-        out->strategy = asked.strategy == SLC_STRATEGIES ? SLC_DP : asked.strategy;
+        memcpy(out->strategies, plan.staged->strategies, job->unit_count * sizeof *out->strategies);
+        memcpy(out->held, plan.staged->held, job->unit_count * sizeof *out->held);
         out->step_s = plan.forecast.step_s;
         memcpy(out->first_layer, plan.first_layer, slc_pipeline_pieces(&asked.shape) * sizeof *plan.first_layer);
     }
@@ -95,7 +99,6 @@ sluice_status slc_pipeline_cut(const slc_job *job, const slc_stages_request *req
 typedef struct {
     slc_stage_job *jobs;
     slc_plan **plans;
-    slc_strategy *strategies; /* [units of the whole job] */
     uint32_t count;
 } stages;
 
@@ -107,7 +110,6 @@ static void free_stages(stages *all)
     }
     free(all->jobs);
     free(all->plans);
-    free(all->strategies);
 }
 
 static sluice_status make_stages(const slc_cut_job *cut, stages *all)
@@ -162,18 +164,17 @@ sluice_status slc_pipeline_stage(const slc_job *job, const slc_stages_request *r
                                  uint32_t stage, slc_stage_answer *out)
 {
     slc_profile profile = {.job = *job};
-    slc_cut_job of = {.profile = &profile,
-                      .schedule = slc_pipeline_schedule_find(request->schedule),
-                      .shape = {request->stages, cut->chunks, job->micro_batches},
-                      .first_layer = cut->first_layer,
-                      .recompute = cut->recompute};
-    stages all = {.count = request->stages, .strategies = calloc((size_t)job->unit_count + 1, sizeof *all.strategies)};
+    const slc_cut_job of = {.profile = &profile,
+                            .schedule = slc_pipeline_schedule_find(request->schedule),
+                            .shape = {request->stages, cut->chunks, job->micro_batches},
+                            .first_layer = cut->first_layer,
+                            .strategies = cut->strategies,
+                            .held = cut->held,
+                            .recompute = cut->recompute};
+    stages all = {.count = request->stages};
     slc_stage_job *own = calloc(1, sizeof *own);
     *out = (slc_stage_answer){.owner = own};
-    sluice_status status =
-        own && all.strategies ? slc_times_estimate(job, &profile.times) : slc_error(SLUICE_ERR_MEMORY, "a stage");
-    for (uint32_t u = 0; !status && u < job->unit_count; u++) all.strategies[u] = cut->strategy;
-    of.strategies = all.strategies;
+    sluice_status status = own ? slc_times_estimate(job, &profile.times) : slc_error(SLUICE_ERR_MEMORY, "a stage");
     if (!status) status = make_stages(&of, &all);
     if (!status) status = check_stages(&all, &out->fingerprint);
     if (!status) status = map_names(job, &all.jobs[stage], out);

@@ -3,6 +3,7 @@
  * stage, until which everything stays that a backward reads. stage_job_test.c covers this file. */
 #include "sched/pipeline/stage_job.h"
 
+#include "lib/base/integer.h"
 #include "lib/base/row_list.h"
 #include "lib/base/status.h"
 #include "lib/plan/strategy_table.h"
@@ -366,12 +367,13 @@ static void add_looked_up(build *b, const slc_unit *rows)
     add_life(b, life, 0, add_rows_channel(b, rows, true, false, back, SLC_NONE, table));
 }
 
-/* Adds the table itself, with room for rows that are sent and for gradients that have come. */
+/* Adds the table itself, with room for rows that are sent and for their gradients. */
 static void add_table(build *b, const slc_unit *table, uint32_t own)
 {
     const slc_unit *rows = &b->whole->units[table->partner];
     const uint32_t layer = rows->uses[0].layer;
-    b->stage->job.scratch_bytes += 2 * slc_cut_rows_bytes(rows);
+    b->stage->job.scratch_bytes =
+        slc_round_up(b->stage->job.scratch_bytes, 64) + slc_table_places_of(&b->stage->job, rows).bytes;
     add_rows_channel(b, rows, false, false, SLC_NONE, own, layer);
     if (rows->trainable) add_rows_channel(b, rows, true, true, SLC_NONE, own, layer);
 }

@@ -21,7 +21,7 @@ equal_runs() {
     check 'one rank trains' 0 $code
     train "${short[@]}" -n 2 --pipeline 2 --json "$work/two.json"
     check 'two stages train' 0 $code
-    check 'the start says so' yes "$(grep -q '^pipeline  *2 stages, schedule 1f1b, cuts h.[0-9] (auto: by sizes' \
+    check 'the start says so' yes "$(grep -q '^pipeline  *2 stages of 1 replica, schedule 1f1b, cuts h.[0-9] (auto: by sizes' \
         "$work/out" && echo yes)"
     check 'two stages' "$(numbers_of "$work/one.json")" "$(numbers_of "$work/two.json")"
     train "${short[@]}" -n 3 --pipeline 3 --pipeline-schedule gpipe --pipeline-cuts h.1,head --json "$work/three.json"

@@ -1,6 +1,7 @@
-/* A pipeline of P ranks ends in the weights and losses of one rank with the same micro-batches, to the bit, whatever
- * the cuts, the schedule, the chunks, the path, recomputation and the optimizer; and in those of M data-parallel ranks
- * with one micro-batch each. What pipelines do not do yet is refused by name, and so are wrong calls and shapes. */
+/* A pipeline of P stages of R replicas ends in the weights and losses of R ranks with the same micro-batches, to the
+ * bit, whatever the cuts, the schedule, the chunks, the strategies, the path, recomputation and the optimizer; and with
+ * R = 1 in those of M data-parallel ranks with one micro-batch each. What pipelines do not do yet is refused by name,
+ * and so are wrong calls and shapes. */
 #include "tests/support/draw.h"
 #include "tests/support/ranks.h"
 #include "tests/support/scale.h"
@@ -17,7 +18,7 @@
 #include <sys/mman.h>
 
 enum { BATCH = 2, LENGTH = 6, VOCABULARY = 37, IMAGE = 8, MICRO_BATCHES_MAX = 8, STEPS = 3, LAYERS = 4 };
-enum { LIMIT_S = 120, SHARED_BYTES = 65536, PIXELS = BATCH * IMAGE * IMAGE };
+enum { REPLICAS_MAX = 3, LIMIT_S = 120, SHARED_BYTES = 65536, PIXELS = BATCH * IMAGE * IMAGE };
 
 #define SMALL                                                                                                          \
     .struct_size = sizeof(sluice_model_config), .layers = LAYERS, .channels = 16, .heads = 2, .hidden = 32,            \
@@ -37,9 +38,10 @@ enum { MODELS = sizeof models / sizeof *models };
 
 /* One way to train. */
 typedef struct {
-    uint32_t model, micro_batches, stages, chunks;
-    const char *schedule, *optimizer;
-    char cuts[64]; /* "": auto */
+    uint32_t model, micro_batches, stages, replicas, chunks; /* stages 0: no pipeline; replicas 0: 1 */
+    const char *schedule, *optimizer, *strategy;             /* strategy NULL: auto */
+    uint64_t block_bytes;                                    /* 0: as the engine chooses */
+    char cuts[64];                                           /* "": auto */
     double clip, dropout;
     sluice_dtype precision;
     sluice_recompute recompute;
@@ -50,8 +52,8 @@ typedef struct {
 
 typedef struct {
     char sha256[65];
-    double losses[STEPS];
-    double evaluated[2];
+    double losses[REPLICAS_MAX][STEPS];
+    double evaluated[REPLICAS_MAX][2];
     uint64_t planned[RANKS_MAX], peak[RANKS_MAX];
 } outcome;
 
@@ -101,6 +103,8 @@ static sluice_config config_of(const trial *t)
     config.schedule = "one_ahead";
     config.micro_batches = t->micro_batches;
     config.optimizer_name = t->optimizer;
+    if (t->strategy) config.strategy = t->strategy;
+    config.block_bytes = t->block_bytes;
     config.clip = t->clip;
     config.precision = t->precision;
     config.recompute = t->recompute;
@@ -168,10 +172,10 @@ static int evaluate(const run *r, trainer *t)
     static arrays a;
     for (uint64_t i = 0; i < 2; i++) {
         double loss = 0;
-        fill(&a, r->trial.seed * 1000 + i);
+        fill(&a, r->trial.seed * 1000 + i * sluice_runtime_replicas(t->rt) + sluice_runtime_replica(t->rt));
         const sluice_batch batch = batch_of(&models[r->trial.model], &a);
         RANK_CHECK(!sluice_model_evaluate(t->model, &batch, &loss, NULL));
-        if (loss > 0) r->out->evaluated[i] = loss;
+        if (loss > 0) r->out->evaluated[sluice_runtime_replica(t->rt)][i] = loss;
     }
     return 0;
 }
@@ -179,6 +183,7 @@ static int evaluate(const run *r, trainer *t)
 static int train(int rank, int size, void *context)
 {
     const run *r = context;
+    (void)size;
     trainer t = {0};
     sluice_memory_report memory = SLUICE_INIT(sluice_memory_report);
     char hex[65];
@@ -191,7 +196,7 @@ static int train(int rank, int size, void *context)
         bool here;
         if (step(&r->trial, &t, s, &loss, &here)) return 1;
         if (s < 2 && evaluate(r, &t)) return 1;
-        if (here && (size == 1 || r->trial.stages)) r->out->losses[s] = loss;
+        if (here) r->out->losses[sluice_runtime_replica(t.rt)][s] = loss;
         if (r->to && s == r->first) RANK_CHECK(!sluice_checkpoint_begin(t.rt, r->to, NULL, 0));
     }
     if (r->to) RANK_CHECK(!sluice_checkpoint_end(t.rt, true, NULL));
@@ -214,11 +219,22 @@ static outcome *shared(void)
 static void describe(const trial *t)
 {
     fprintf(stderr,
-            "model %u, %u micro-batches, %u stages of %u chunks, %s, cuts \"%s\", %s, clip %g, dropout %g, precision "
-            "%d, recompute %d, nan %d, %s, seed %llu\n",
-            t->model, t->micro_batches, t->stages, t->chunks, t->schedule, t->cuts, t->optimizer, t->clip, t->dropout,
+            "model %u, %u micro-batches, %u stages of %u replicas and %u chunks, %s, cuts \"%s\", strategy %s, block "
+            "%llu, %s, clip %g, dropout %g, precision %d, recompute %d, nan %d, %s, seed %llu\n",
+            t->model, t->micro_batches, t->stages, t->replicas, t->chunks, t->schedule, t->cuts,
+            t->strategy ? t->strategy : "auto", (unsigned long long)t->block_bytes, t->optimizer, t->clip, t->dropout,
             (int)t->precision, (int)t->recompute, (int)t->nan, t->messages ? "messages" : "direct",
             (unsigned long long)t->seed);
+}
+
+static int replicas_of(const trial *t)
+{
+    return t->replicas ? (int)t->replicas : 1;
+}
+
+static int ranks_of(const trial *t)
+{
+    return (int)t->stages * replicas_of(t);
 }
 
 static void check(const trial *t)
@@ -226,17 +242,19 @@ static void check(const trial *t)
     run alone = {.trial = *t, .out = shared()}, piped = {.trial = *t, .out = shared()};
     alone.trial.stages = 0;
     alone.trial.messages = false;
+    alone.trial.strategy = "dp";
     alone.trial.recompute = SLUICE_RECOMPUTE_NONE;
-    const int failed = run_ranks(1, train, &alone, LIMIT_S) || run_ranks((int)t->stages, train, &piped, LIMIT_S);
+    const int failed =
+        run_ranks(replicas_of(t), train, &alone, LIMIT_S) || run_ranks(ranks_of(t), train, &piped, LIMIT_S);
     const bool equal = !strcmp(alone.out->sha256, piped.out->sha256) &&
                        !memcmp(alone.out->losses, piped.out->losses, sizeof piped.out->losses);
     if (failed || !equal) describe(t);
     assert_false(failed);
     assert_string_equal(alone.out->sha256, piped.out->sha256);
     assert_memory_equal(alone.out->evaluated, piped.out->evaluated, sizeof piped.out->evaluated);
-    assert_true(alone.out->evaluated[1] > 0);
+    assert_true(alone.out->evaluated[replicas_of(t) - 1][1] > 0);
     assert_memory_equal(alone.out->losses, piped.out->losses, sizeof piped.out->losses);
-    for (uint32_t s = 0; s < t->stages; s++) assert_int_equal(piped.out->peak[s], piped.out->planned[s]);
+    for (int r = 0; r < ranks_of(t); r++) assert_int_equal(piped.out->peak[r], piped.out->planned[r]);
     munmap(alone.out, SHARED_BYTES);
     munmap(piped.out, SHARED_BYTES);
 }
@@ -284,6 +302,23 @@ static void equal_to_one_rank(void **state)
     uint64_t seed = 11;
     for (uint32_t i = 0; i < test_rounds(test_brief() ? 3 : 12); i++) {
         const trial t = draw_trial(&seed);
+        check(&t);
+    }
+}
+
+static void equal_to_ranks_without_stages(void **state)
+{
+    static const char *const strategies[] = {"dp", "oss", "sdp", "fsdp", NULL};
+    (void)state;
+    uint64_t seed = 12;
+    for (uint32_t i = 0; i < test_rounds(test_brief() ? 3 : 12); i++) {
+        trial t = draw_trial(&seed);
+        t.stages = t.stages > 3 ? 2 : t.stages;
+        t.replicas = t.stages == 2 ? 2 + (uint32_t)draw(&seed, 2) : 2;
+        t.strategy = strategies[draw(&seed, sizeof strategies / sizeof *strategies)];
+        t.block_bytes = draw(&seed, 2) ? 1024 : 0;
+        t.cuts[0] = 0;
+        if (!strcmp(t.schedule, "interleaved")) t.micro_batches = t.stages;
         check(&t);
     }
 }
@@ -364,7 +399,7 @@ static const refusal refusals[] = {
     {{PLAIN, .stages = 2, .schedule = "none"}, NULL, SPLIT, 0, SLUICE_ERR_ARGUMENT, "there is none of that name"},
     {{PLAIN, .stages = 2, .chunks = 2}, NULL, SPLIT, 0, SLUICE_ERR_ARGUMENT, "interleaved"},
     {{PLAIN, .stages = 2, .cuts = "h.9"}, NULL, SPLIT, 0, SLUICE_ERR_ARGUMENT, "no layer is called \"h.9\""},
-    {{PLAIN, .stages = 2}, "fsdp", SPLIT, 0, SLUICE_ERR_ARGUMENT, "one of dp, oss and sdp"},
+    {{PLAIN, .stages = 2}, "random:3", SPLIT, 0, SLUICE_ERR_ARGUMENT, "one of dp, oss, sdp and fsdp"},
     {{PLAIN, .stages = 2}, NULL, SPLIT, SLUICE_ACCUMULATE_EACH, SLUICE_ERR_UNSUPPORTED, "not with accumulate each"},
     {{PLAIN, .model = 3, .stages = 2}, NULL, SLUICE_TIED_JOINT, 0, SLUICE_ERR_UNSUPPORTED, "use tied split"},
     {{.micro_batches = 4, .stages = 2, .optimizer = "onebit_adam"},
@@ -442,6 +477,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_to_one_rank),
+        cmocka_unit_test(equal_to_ranks_without_stages),
         cmocka_unit_test(equal_to_data_parallel_ranks),
         cmocka_unit_test(checkpoints_fit_any_stages),
         cmocka_unit_test(wrong_uses_are_refused),

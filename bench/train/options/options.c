@@ -267,7 +267,9 @@ static const slc_option fixed_rows[] = {
      "Layers that run their forward again in backward: none, all that can, auto: as the planner chooses",
      .choices = "auto,none,all", CONFIG(recompute)},
     {"pipeline", "P", RESOURCES, TEXT, FIELD(pipeline), "off", SLC_SAVED | SLC_REPORTED,
-     "Cut the model into P stages, one for each rank, through which micro-batches go; off: every rank has all layers"},
+     "Cut the model into P stages, through which micro-batches go; N ranks are N/P replicas of each. off: every rank "
+     "has "
+     "all layers"},
     {"pipeline-schedule", "NAME", RESOURCES, TEXT, FIELD(pipeline_schedule), "1f1b", SLC_REPORTED,
      "Order of the stages' forwards and backwards: 1f1b, gpipe, interleaved", .choices = "gpipe,1f1b,interleaved",
      .later = "zero_bubble,pipedream,2bw", CONFIG(pipeline_schedule)},

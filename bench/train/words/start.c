@@ -154,7 +154,8 @@ static void print_pipeline(FILE *out, const slc_training_options *o, const sluic
 {
     const uint64_t stages = slc_training_stages(o);
     if (!stages) return;
-    fprintf(out, "pipeline   %" PRIu64 " stages, schedule %s, cuts ", stages, o->pipeline_schedule);
+    fprintf(out, "pipeline   %" PRIu64 " stages of %u replica%s, schedule %s, cuts ", stages,
+            sluice_runtime_replicas(rt), sluice_runtime_replicas(rt) == 1 ? "" : "s", o->pipeline_schedule);
     print_cuts(out, rt);
     if (!strcmp(o->pipeline_cuts, "auto"))
         fprintf(out, " (auto: by %s)", slc_cut_probe_pays(o) ? "measured times" : "sizes, as the run is short");

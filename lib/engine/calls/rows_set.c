@@ -76,7 +76,7 @@ static sluice_status too_many(const sluice_param *param)
 static bool set_rows(sluice_param *param, const int32_t *rows, uint64_t count, int32_t *places)
 {
     uint64_t row_count = param->count / param->row_elements;
-    if (slc_is_stage(&param->rt->stage)) return slc_stage_rows_set(param->rt, rows, count, places);
+    if (param == param->rt->stage.rows.param) return slc_stage_rows_set(param->rt, rows, count, places);
     if (param->rows_unit != SLC_NONE)
         return slc_look_up_set(param->rt->units[param->rows_unit].look_up, rows, count, places);
     if (!slc_row_list_make(param->marks, row_count, rows, count, param->most_rows, NULL, NULL)) return false;

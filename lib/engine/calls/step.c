@@ -58,7 +58,7 @@ static bool leaves_scale(const sluice_runtime *rt)
 
 static uint64_t count_bytes_sent(const sluice_runtime *rt)
 {
-    return slc_comm_bytes_sent(rt->comm) + slc_stage_messages_bytes_sent(rt);
+    return slc_comm_bytes_sent(rt->lane) + slc_stage_messages_bytes_sent(rt);
 }
 
 static sluice_status check_group_rates(const sluice_runtime *rt, const sluice_step_options *options)

@@ -32,14 +32,27 @@ static sluice_status check_ranks(const sluice_runtime *rt)
     const int stages = (int)rt->config.pipeline;
     char divisors[200];
     write_divisors(rt->size, divisors, sizeof divisors);
-    if (rt->size % stages)
-        return slc_error(SLUICE_ERR_ARGUMENT, "pipeline %d: %d rank%s no multiple of %d stages; %s%s", stages, rt->size,
-                         rt->size == 1 ? " is" : "s are", stages,
-                         stages > rt->size ? "start more ranks" : "these work: ", stages > rt->size ? "" : divisors);
-    if (rt->size == stages) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_UNSUPPORTED,
-                     "pipeline %d: %d ranks would be %d replicas of each stage, which do not run yet; give pipeline %d",
-                     stages, rt->size, rt->size / stages, rt->size);
+    if (rt->size % stages == 0) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT, "pipeline %d: %d rank%s no multiple of %d stages; %s%s", stages, rt->size,
+                     rt->size == 1 ? " is" : "s are", stages,
+                     stages > rt->size ? "start more ranks" : "these work: ", stages > rt->size ? "" : divisors);
+}
+
+/* Makes the group of the ranks that hold the same stage: rank = stage * R + replica. */
+static sluice_status make_group(sluice_runtime *rt)
+{
+    const int replicas = rt->size / (int)rt->config.pipeline, stage = rt->rank / replicas;
+    int *members = calloc((size_t)replicas, sizeof *members);
+    if (!members) return slc_error(SLUICE_ERR_MEMORY, "group of %d replicas", replicas);
+    for (int r = 0; r < replicas; r++) members[r] = stage * replicas + r;
+    sluice_status status = slc_comm_group_create(rt->comm, GROUP, members, replicas, &rt->stage.group);
+    free(members);
+    if (status) return status;
+    rt->stage.number = (uint32_t)stage;
+    rt->lane = rt->stage.group;
+    rt->replica = rt->rank % replicas;
+    rt->replicas = replicas;
+    return SLUICE_OK;
 }
 
 static const char *what_does_not_go(const sluice_runtime *rt)
@@ -85,17 +98,13 @@ sluice_status slc_stage_begin(sluice_runtime *rt)
     if (!status && !rt->planning.planner.cut) status = slc_error(SLUICE_ERR_UNSUPPORTED, "pipeline: not in this build");
     if (!status) status = check_ranks(rt);
     if (!status) status = check_shared(rt);
-    if (!status) status = slc_comm_group_create(rt->comm, GROUP, &rt->rank, 1, &rt->stage.group);
+    if (!status) status = make_group(rt);
     if (status) return status;
     slc_gate_init(&rt->stage.agreed);
     rt->stage.stages = rt->config.pipeline;
-    rt->stage.number = (uint32_t)rt->rank;
     slc_comm_name_stages(rt->comm, rt->stage.stages);
     slc_stage_rows_reserve(rt);
     rt->planning.fuse_bytes = 0; /* a unit of several layers could not be cut */
-    rt->lane = rt->stage.group;
-    rt->replica = 0;
-    rt->replicas = 1;
     return SLUICE_OK;
 }
 
@@ -115,6 +124,15 @@ static slc_stages_request make_request(const sluice_runtime *rt, uint64_t budget
                                 .budget_bytes = budget_bytes};
 }
 
+/* Sends the strategies of rank 0's cut, whose other numbers everybody has. */
+static sluice_status share_strategies(sluice_runtime *rt, slc_stages_cut *cut)
+{
+    const uint32_t units = rt->job.unit_count;
+    sluice_status status = rt->rank == 0 ? SLUICE_OK : slc_stages_cut_make_room(cut, units);
+    if (!status) status = sluice_world_broadcast(rt->world, cut->strategies, units * sizeof *cut->strategies, 0);
+    return status ? status : sluice_world_broadcast(rt->world, cut->held, units * sizeof *cut->held, 0);
+}
+
 /* Rank 0 cuts, and all get its cuts, or its error. */
 static sluice_status share_cuts(sluice_runtime *rt, const slc_stages_request *request)
 {
@@ -127,7 +145,12 @@ static sluice_status share_cuts(sluice_runtime *rt, const slc_stages_request *re
     if (!status && !rt->rank) status = planner->cut(planner->context, &rt->job, &timed, cut);
     if (status) slc_error(status, "pipeline %u: %s", request->stages, sluice_last_error());
     free(slot_s);
-    return slc_runtime_share(rt, status, cut, sizeof *cut);
+    slc_strategy *strategies = cut->strategies;
+    bool *held = cut->held;
+    status = slc_runtime_share(rt, status, cut, sizeof *cut);
+    cut->strategies = strategies;
+    cut->held = held;
+    return status ? status : share_strategies(rt, cut);
 }
 
 /* Checks that the program says which forward reads last what may cross a cut: without its word everything that a
@@ -432,5 +455,6 @@ void slc_stage_destroy(sluice_runtime *rt)
     slc_stage_rows_destroy(rt);
     give_back(rt);
     slc_plan_destroy(stage->own.plan);
+    slc_stages_cut_fini(&stage->cut);
     if (stage->own.owner) rt->planning.planner.free_stage(rt->planning.planner.context, &stage->own);
 }

@@ -6,9 +6,9 @@
 
 #include <sluice/runtime.h>
 
-/* Says what of the runtime's settings does not go with a pipeline, and makes the group of a stage's replicas, so that
- * the job is one of R ranks. Collective. Does nothing where there is no pipeline. Errors: ARGUMENT, UNSUPPORTED, those
- * of slc_comm_group_create. */
+/* Says what of the runtime's settings does not go with a pipeline, and makes the group of a stage's R replicas, so that
+ * the job is one of R ranks. Rank stage * R + replica holds a stage. Collective. Does nothing where there is no
+ * pipeline. Errors: ARGUMENT, UNSUPPORTED, those of slc_comm_group_create. */
 sluice_status slc_stage_begin(sluice_runtime *rt);
 
 /* Cuts the job, turns it into that of this rank's stage, and makes the plan of that the runtime's first. Collective.

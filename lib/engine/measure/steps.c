@@ -20,7 +20,7 @@ void slc_measure_step_begin(sluice_runtime *rt)
     m->step_unlike = false;
     m->step_compute_s = m->settled_s = 0;
     m->updated_before_s = m->computed_update.seconds;
-    m->used_before = slc_comm_used(rt->comm);
+    m->used_before = slc_comm_used(rt->lane);
     m->step_from_ns = slc_clock_ns();
 }
 
@@ -43,7 +43,7 @@ void slc_measure_step_end(sluice_runtime *rt)
 {
     slc_measure *m = rt->measure;
     if (!is_usual(rt)) return;
-    const slc_comm_use used = slc_comm_used(rt->comm);
+    const slc_comm_use used = slc_comm_used(rt->lane);
     sluice_step_parts step = {
         .step_s = slc_seconds(slc_clock_ns() - m->step_from_ns),
         .compute_s = m->step_compute_s + (m->computed_update.seconds - m->updated_before_s),

@@ -86,20 +86,28 @@ static sluice_status read_owners(sluice_param *param, array source, uint64_t fir
     return status ? status : released;
 }
 
-/* Reads an array of a stage: the rank that holds it sends it to all. */
+/* The only rank owns everything, where it would be as a whole. */
+static bool has_owners(const sluice_param *param, uint32_t which)
+{
+    return param->rt->replicas > 1 && (array_of(param, which).sharded || param->apart);
+}
+
+/* Reads an array of a stage: its replicas gather it, and the first of them sends it to all. */
 static sluice_status get_from_stage(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, float *dst)
 {
     sluice_runtime *rt = param->rt;
-    sluice_status status =
-        param->unit == SLC_NONE ? SLUICE_OK : load(rt, array_of(param, which), param->first + first, dst, count);
-    return status ? status : sluice_world_broadcast(rt->world, dst, count * sizeof *dst, (int)param->holder);
+    sluice_status status = SLUICE_OK;
+    if (param->unit != SLC_NONE && has_owners(param, which))
+        status = read_owners(param, array_of(param, which), first, count, dst);
+    else if (param->unit != SLC_NONE)
+        status = load(rt, array_of(param, which), param->first + first, dst, count);
+    return status ? status
+                  : sluice_world_broadcast(rt->world, dst, count * sizeof *dst, (int)param->holder * rt->replicas);
 }
 
-/* The only rank owns everything, where it would be as a whole. */
 bool slc_param_is_gathered(const sluice_param *param, uint32_t which)
 {
-    if (slc_is_stage(&param->rt->stage)) return true;
-    return param->rt->replicas > 1 && (array_of(param, which).sharded || param->apart);
+    return slc_is_stage(&param->rt->stage) || has_owners(param, which);
 }
 
 const float *slc_param_whole(const sluice_param *param, uint32_t which)

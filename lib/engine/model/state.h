@@ -19,7 +19,7 @@ struct sluice_param {
     uint32_t number;           /* position in registration order */
     uint32_t layer;            /* the layer that added it; SLC_NONE: that lies in another stage (making/stage.h) */
     const sluice_layer *adder; /* the same, wherever it lies */
-    uint32_t holder;           /* in a pipeline: the rank that holds it */
+    uint32_t holder;           /* in a pipeline: the stage that holds it */
     char *name;                /* LAYER.NAME */
     uint64_t count;
     sluice_dtype dtype;

@@ -12,6 +12,7 @@
 #include "lib/engine/rows/look_up.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/pass.h"
+#include "lib/engine/step/stage_rows.h"
 #include "lib/engine/step/words.h"
 #include "lib/plan/strategy_table.h"
 
@@ -60,6 +61,7 @@ static sluice_status locate(sluice_runtime *rt)
     rt->agreement.words =
         slc_is_stage(&rt->stage) ? rt->stage.words : slc_engine_buffer(rt, SLC_BUFFER_AGREEMENT, SLC_NONE, 0);
     rt->memory.staging = slc_engine_buffer(rt, SLC_BUFFER_STAGING, SLC_NONE, 0);
+    slc_stage_rows_locate(rt);
     return status ? status : slc_pass_words_place(rt);
 }
 
@@ -71,10 +73,10 @@ static sluice_status attach(sluice_runtime *rt)
     if (rt->memory.attached && rt->memory.scratch == scratch) return SLUICE_OK;
     slc_segment *segment = slc_arena_segment(rt->memory.arena);
     sluice_status status = slc_is_stage(&rt->stage)
-                               ? slc_comm_attach_apart(rt->comm, segment, NULL, 0)
+                               ? slc_comm_attach_apart(rt->comm, segment, NULL, 0) /* no operation is of all ranks */
                                : slc_comm_attach(rt->comm, segment, scratch, rt->job.scratch_bytes);
     if (!status && slc_is_stage(&rt->stage))
-        status = slc_comm_group_attach(rt->lane, NULL, 0); /* a single rank needs none; rows lie there */
+        status = slc_comm_group_attach(rt->lane, scratch, rt->stage.whole.scratch_bytes); /* rows may lie behind it */
     /* On a device that runs ahead updates and collectives share a stream, whose order the communication thread makes.
      */
     if (slc_device_runs_ahead(rt->device)) rt->updates = *slc_comm_stream(rt->comm);

@@ -172,9 +172,13 @@ static sluice_status on_reduced(void *argument)
 {
     slc_operation *context = argument;
     uint64_t began_ns = slc_clock_ns();
+    slc_item of = *item_of(context);
+    if (context->of_rows) { /* they may lie in any block of the table */
+        of.first_block = 0;
+        of.block_count = slc_unit_blocks(&context->rt->job.units[of.unit]);
+    }
     record_work(context, SLC_MOMENT_WORKS, 0);
-    sluice_status status = slc_stage_rows_add(context->rt, item_of(context), context->step);
-    if (!status) status = slc_inspect_reduced(context->rt, item_of(context), context->step);
+    sluice_status status = slc_inspect_reduced(context->rt, &of, context->step);
     record_work(context, SLC_MOMENT_WORKED, 0);
     if (!context->rt->marks) slc_measure_add(&context->rt->measure->inspection, began_ns, 0);
     return status;
@@ -238,7 +242,10 @@ static void fill_reduction(const sluice_runtime *rt, const slc_item *item, const
     op->scale = step->scale;
     op->any_order = rt->config.sums == SLUICE_SUMS_NCCL;
     op->accumulate = rt->job.each && micro_batch > 0;
-    if (rt->job.units[item->unit].role == SLC_UNIT_WHOLE && last_reduction(rt, item)) op->call = on_reduced;
+    /* What rows' gradients are added to is looked at after that. */
+    if (rt->job.units[item->unit].role == SLC_UNIT_WHOLE && last_reduction(rt, item) &&
+        item->unit != slc_stage_rows_table(rt))
+        op->call = on_reduced;
     if (slc_exchanges(unit->strategy)) op->skip = &step->average_off;
 }
 
@@ -262,6 +269,14 @@ static void fill_look_up(const sluice_runtime *rt, const slc_item *item, const s
     }
     op->call = last_reduction(rt, item) ? on_reduced : NULL;
     keep_hooks(op, slc_look_up_reduce(rt, item, step));
+}
+
+/* The operation follows the table's reduction, which has begun the item. */
+static void fill_rows_of_stages(const sluice_runtime *rt, const slc_operation *context, slc_op *op)
+{
+    op->start = NULL;
+    op->call = on_reduced;
+    keep_hooks(op, slc_stage_rows_reduce(rt, context->step));
 }
 
 static void fill_gather(const sluice_runtime *rt, const slc_item *item, slc_op *op)
@@ -295,6 +310,10 @@ static sluice_status fill_by_kind(sluice_runtime *rt, const slc_pass *pass, uint
         op->block_elements = rt->job.units[item->unit].block_elements;
         op->first_block = item->first_block;
         op->block_count = item->block_count;
+        if (context->of_rows) {
+            fill_rows_of_stages(rt, context, op);
+            return SLUICE_OK;
+        }
         if (rt->units[item->unit].look_up) {
             fill_look_up(rt, item, context->step, op);
             return SLUICE_OK;
@@ -323,5 +342,6 @@ sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t it
     static const bool yes = true;
     sluice_status status = fill_by_kind(rt, pass, item_index, context, op);
     if (!pass->evaluate && slc_left_out_item(rt, context->step, &pass->program->items[item_index])) op->skip = &yes;
+    if (context->goes_on) op->end = NULL;
     return status;
 }

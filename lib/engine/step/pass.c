@@ -16,6 +16,7 @@
 #include "lib/engine/step/messages.h"
 #include "lib/engine/step/operations.h"
 #include "lib/engine/step/progress.h"
+#include "lib/engine/step/stage_rows.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/update.h"
 #include "lib/engine/step/waits.h"
@@ -63,7 +64,12 @@ static sluice_status make_contexts(sluice_runtime *rt, slc_pass *pass)
         for (uint32_t k = 0; k < all->count; k++) {
             uint32_t item = all->operations[k];
             uint32_t step = pass->program->items[item].late ? p ^ 1 : p;
-            pass->contexts[p][k] = (slc_operation){.rt = rt, .pass = pass, .item = item, .step = &rt->steps[step]};
+            pass->contexts[p][k] = (slc_operation){.rt = rt,
+                                                   .pass = pass,
+                                                   .item = item,
+                                                   .step = &rt->steps[step],
+                                                   .of_rows = k && all->operations[k - 1] == item,
+                                                   .goes_on = k + 1 < all->count && all->operations[k + 1] == item};
         }
     }
     for (uint32_t k = 0; k < all->count; k++) {
@@ -78,9 +84,19 @@ static bool runs_in(const slc_item *item, slc_pass_kind kind)
     return kind == SLC_PASS_WHOLE || item->late == (kind == SLC_PASS_DRAIN);
 }
 
-static sluice_status order_lanes(const slc_program *program, slc_pass_kind kind, slc_lane_order *order)
+/* Returns the last reduction of a unit in a program; SLC_NONE: there is none. */
+static uint32_t last_reduction(const slc_program *program, uint32_t unit)
 {
-    order->operations = calloc(program->item_count + 1, sizeof *order->operations);
+    uint32_t last = SLC_NONE;
+    for (uint32_t i = 0; i < program->item_count && unit != SLC_NONE; i++)
+        if (slc_is_reduction(program->items[i].kind) && program->items[i].unit == unit) last = i;
+    return last;
+}
+
+/* `twice`: the item that is two operations. */
+static sluice_status order_lanes(const slc_program *program, slc_pass_kind kind, uint32_t twice, slc_lane_order *order)
+{
+    order->operations = calloc((size_t)program->item_count + 2, sizeof *order->operations);
     order->computed = calloc(program->item_count + 1, sizeof *order->computed);
     order->ordinal = calloc(program->item_count + 1, sizeof *order->ordinal);
     uint32_t sent[SLC_STAGE_CHANNELS_MAX] = {0};
@@ -98,6 +114,7 @@ static sluice_status order_lanes(const slc_program *program, slc_pass_kind kind,
             continue;
         }
         order->operations[order->ordinal[i] = order->count++] = i;
+        if (i == twice) order->operations[order->ordinal[i] = order->count++] = i;
         if (item->late) order->late_end = order->count;
     }
     return SLUICE_OK;
@@ -124,7 +141,8 @@ sluice_status slc_pass_init(sluice_runtime *rt, slc_pass *pass, const slc_progra
         if (program->items[i].kind == SLC_ITEM_SLOT) pass->slots[pass->slot_count++] = i;
     sluice_status status = check_lanes(rt, program);
     for (int kind = 0; !status && kind < SLC_PASS_KINDS; kind++)
-        status = order_lanes(program, (slc_pass_kind)kind, &pass->order[kind]);
+        status = order_lanes(program, (slc_pass_kind)kind, last_reduction(program, slc_stage_rows_table(rt)),
+                             &pass->order[kind]);
     if (!status) status = list_claims(program, true, &pass->begins, &pass->begin_first);
     if (!status) status = list_claims(program, false, &pass->ends, &pass->end_first);
     if (!status) status = make_contexts(rt, pass);
@@ -165,7 +183,9 @@ static bool later(uint32_t a, uint32_t b)
 /* Makes operation number k of the running pass, with its waits. */
 static sluice_status prepare_operation(sluice_runtime *rt, slc_pass *pass, uint32_t k, slc_op *op)
 {
-    uint32_t item = running_order(pass)->operations[k], number = pass->order[SLC_PASS_WHOLE].ordinal[item];
+    const slc_lane_order *order = running_order(pass);
+    const uint32_t item = order->operations[k], last = pass->order[SLC_PASS_WHOLE].ordinal[item];
+    const uint32_t number = k + 1 < order->count && order->operations[k + 1] == item ? last - 1 : last;
     *op = (slc_op){.what = pass->what[number]};
     slc_operation *context = &pass->contexts[pass->parity][number];
     context->number = pass->number;

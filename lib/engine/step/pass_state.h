@@ -18,6 +18,8 @@ typedef struct {
     uint32_t item;
     slc_step_state *step;
     uint32_t number; /* of its pass */
+    bool of_rows;    /* it adds the gradients of rows to the table that the item has reduced (step/stage_rows.h) */
+    bool goes_on;    /* that is the next operation */
 } slc_operation;
 
 /* A message of a stage's pass (step/messages.h). */
@@ -30,12 +32,14 @@ typedef struct {
 
 /* The items of a program that run in passes of one kind, by lane. */
 typedef struct {
-    uint32_t *operations; /* items that are operations, in order */
+    uint32_t *operations; /* items that are operations, in order; the last reduction of a table comes twice, see
+                             slc_operation.of_rows */
     uint32_t count;
     uint32_t late_end;  /* how many of them there are up to the last late one */
     uint32_t *computed; /* items of the compute lane, in order */
     uint32_t computed_count;
-    uint32_t *ordinal; /* each item's position in its lane, a message's in its channel; SLC_NONE: it does not run */
+    uint32_t *ordinal; /* each item's position in its lane (the later of two), a message's in its channel; SLC_NONE: it
+                          does not run */
 } slc_lane_order;
 
 /* A program made ready to run: which claims begin and end at each item, operations in lane order. */

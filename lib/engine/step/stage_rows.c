@@ -3,29 +3,21 @@
 
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
-#include "lib/engine/model/unit.h"
+#include "lib/engine/model/buffers.h"
 #include "lib/engine/rows/look_up.h"
 #include "lib/engine/runtime.h"
-#include "lib/kernels/reduce/reduce.h"
+#include "lib/plan/roles.h"
 
 #include <stdlib.h>
 
 /* ---- Making ---- */
-
-/* Rows that can have gradients in one step. */
-static uint64_t most_sums(const sluice_runtime *rt, const sluice_param *param)
-{
-    return slc_least(param->count / param->row_elements, param->most_rows * rt->config.micro_batches);
-}
 
 void slc_stage_rows_reserve(sluice_runtime *rt)
 {
     for (uint32_t p = 0; p < rt->model.param_count; p++) {
         const sluice_param *param = rt->model.params[p];
         if (!param->row_elements) continue;
-        const uint64_t sums = most_sums(rt, param);
-        rt->model.reserved_bytes += sums * param->row_elements * sizeof(float) + slc_row_list_bytes(sums) +
-                                    slc_row_list_bytes(param->most_rows) * rt->config.micro_batches +
+        rt->model.reserved_bytes += slc_row_list_bytes(param->most_rows) * rt->config.micro_batches +
                                     slc_row_marks_bytes(param->count / param->row_elements);
     }
 }
@@ -38,21 +30,23 @@ static uint32_t find_channel(const sluice_runtime *rt, uint32_t which)
     return SLC_NONE;
 }
 
-static sluice_status make_sums(slc_stage_rows *rows, uint64_t most)
+/* Finds the ROWS unit of the whole job; its partner has the table's parameter alone. */
+static bool find_table(sluice_runtime *rt)
 {
-    rows->sum_list = calloc(1, slc_row_list_bytes(most));
-    rows->sums = calloc(most * rows->row_elements, sizeof *rows->sums);
-    return rows->sum_list && rows->sums
-               ? SLUICE_OK
-               : slc_error(SLUICE_ERR_MEMORY, "gradients of rows of \"%s\"", rows->param->name);
+    const slc_stage *stage = &rt->stage;
+    for (uint32_t u = 0; u < stage->whole.unit_count && !rt->stage.rows.whole; u++) {
+        const slc_unit *unit = &stage->whole.units[u];
+        if (!slc_looks_up(unit)) continue;
+        rt->stage.rows.whole = unit;
+        rt->stage.rows.param = stage->whole_units[unit->partner].params[0];
+    }
+    return rt->stage.rows.whole;
 }
 
 sluice_status slc_stage_rows_create(sluice_runtime *rt)
 {
     slc_stage_rows *rows = &rt->stage.rows;
-    for (uint32_t p = 0; p < rt->model.param_count && !rows->param; p++)
-        if (rt->model.params[p]->row_elements) rows->param = rt->model.params[p];
-    if (!rows->param) return SLUICE_OK;
+    if (!find_table(rt)) return SLUICE_OK;
     const sluice_param *param = rows->param;
     rows->looks_up = param->layer != SLC_NONE;
     rows->holds = param->unit != SLC_NONE;
@@ -61,13 +55,28 @@ sluice_status slc_stage_rows_create(sluice_runtime *rt)
     rows->row_count = param->count / param->row_elements;
     rows->most_rows = param->most_rows;
     rows->dtype = param->dtype;
+    rows->gradient_dtype = slc_gradient_dtype(&rt->job, rows->whole);
+    rows->places = slc_table_places_of(&rt->job, rows->whole);
     for (uint32_t which = 0; which < 2; which++) rows->channels[which] = find_channel(rt, which);
     rows->marks = calloc(1, slc_row_marks_bytes(rows->row_count));
     rows->lists = calloc(rt->config.micro_batches, slc_row_list_bytes(rows->most_rows));
     rows->none = calloc(1, sizeof *rows->none);
-    rows->table = (slc_unit_state){.dtype = rows->dtype, .gradient_dtype = SLUICE_FP32, .look_up = rows->none};
-    if (!rows->marks || !rows->lists || !rows->none) return slc_error(SLUICE_ERR_MEMORY, "rows of \"%s\"", param->name);
-    return rows->holds ? make_sums(rows, most_sums(rt, param)) : SLUICE_OK;
+    rows->table = (slc_unit_state){.dtype = rows->dtype, .gradient_dtype = rows->gradient_dtype, .look_up = rows->none};
+    return rows->marks && rows->lists && rows->none ? SLUICE_OK
+                                                    : slc_error(SLUICE_ERR_MEMORY, "rows of \"%s\"", param->name);
+}
+
+void slc_stage_rows_locate(sluice_runtime *rt)
+{
+    slc_stage_rows *rows = &rt->stage.rows;
+    if (!rows->holds) return;
+    rows->memory = slc_engine_buffer(rt, SLC_BUFFER_SCRATCH, SLC_NONE, 0);
+    rows->memory += slc_round_up(rt->stage.whole.scratch_bytes, 64);
+    const uint64_t most = slc_reduced_rows(&rt->job, rows->whole);
+    rows->sum = (slc_rows){rows->row_elements, rows->row_count, most, rows->memory + rows->places.lists};
+    rows->sum_list =
+        (slc_row_list *)(void *)(rows->memory + rows->places.lists + (uint64_t)rt->replica * slc_row_list_bytes(most));
+    rows->sum_list->count = 0;
 }
 
 void slc_stage_rows_destroy(sluice_runtime *rt)
@@ -76,8 +85,6 @@ void slc_stage_rows_destroy(sluice_runtime *rt)
     free(rows->marks);
     free(rows->lists);
     free(rows->none);
-    free(rows->sum_list);
-    free(rows->sums);
     *rows = (slc_stage_rows){0};
 }
 
@@ -130,14 +137,14 @@ static void *place_of(const sluice_runtime *rt, uint32_t which, uint32_t micro_b
 static void *holder_place(const sluice_runtime *rt, uint32_t which)
 {
     const slc_stage_rows *rows = &rt->stage.rows;
-    return (unsigned char *)rt->memory.scratch + which * rows->most_rows * rows->row_elements * sizeof(float);
+    return rows->memory + (which == SLC_ROWS ? 0 : rows->places.gradients);
 }
 
 void slc_stage_rows_fill(const sluice_runtime *rt, const slc_item *message, slc_channel_transfer *transfer)
 {
     const slc_stage_rows *rows = &rt->stage.rows;
     const uint32_t which = are_gradients(rt, message) ? SLC_ROW_GRADIENTS : SLC_ROWS;
-    const sluice_dtype dtype = which == SLC_ROWS ? rows->dtype : SLUICE_FP32;
+    const sluice_dtype dtype = which == SLC_ROWS ? rows->dtype : rows->gradient_dtype;
     transfer->bytes = list_of(rows, message->micro_batch)->count * rows->row_elements * sluice_dtype_bytes(dtype);
     transfer->data = rows->holds ? holder_place(rt, which) : place_of(rt, which, message->micro_batch);
     transfer->what = rows->param->name;
@@ -163,11 +170,11 @@ sluice_status slc_stage_rows_end(sluice_runtime *rt, const slc_item *message)
     if (!rows->holds || !are_gradients(rt, message)) return SLUICE_OK;
     if (!message->micro_batch) rows->sum_list->count = 0;
     const slc_rows_merge merge = {.elements = rows->row_elements,
-                                  .dtype = SLUICE_FP32,
+                                  .dtype = rows->gradient_dtype,
                                   .table = list_of(rows, message->micro_batch),
                                   .rows = holder_place(rt, SLC_ROW_GRADIENTS),
                                   .sum = rows->sum_list,
-                                  .sums = rows->sums};
+                                  .sums = rows->memory + rows->places.sums};
     return slc_rows_add_to_sums(&rt->updates, &merge);
 }
 
@@ -183,7 +190,8 @@ sluice_status slc_stage_rows_open(sluice_runtime *rt, const sluice_layer *layer,
     }
     rows->table.gradient_now = place_of(rt, SLC_ROW_GRADIENTS, slot->micro_batch);
     return slc_fill_zero(&rt->compute, rows->table.gradient_now,
-                         list_of(rows, slot->micro_batch)->count * rows->row_elements * sizeof(float));
+                         list_of(rows, slot->micro_batch)->count * rows->row_elements *
+                             sluice_dtype_bytes(rows->gradient_dtype));
 }
 
 void slc_stage_rows_close(sluice_runtime *rt)
@@ -194,30 +202,20 @@ void slc_stage_rows_close(sluice_runtime *rt)
 
 /* ---- The reduction ---- */
 
-sluice_status slc_stage_rows_add(sluice_runtime *rt, const slc_item *item, const slc_step_state *step)
+uint32_t slc_stage_rows_table(const sluice_runtime *rt)
 {
     const slc_stage_rows *rows = &rt->stage.rows;
-    if (!rows->param || !rows->holds || item->unit != rows->unit) return SLUICE_OK;
-    const slc_unit *unit = &rt->job.units[item->unit];
-    const uint64_t first = item->first_block * unit->block_elements;
-    const uint64_t end = slc_least(unit->elements, first + item->block_count * unit->block_elements);
-    sluice_status status = SLUICE_OK;
-    for (uint32_t i = 0; !status && i < rows->sum_list->count; i++) {
-        const uint64_t row = rows->sum_list->rows[i] * rows->row_elements;
-        const uint64_t from = slc_most(row, first), to = slc_least(row + rows->row_elements, end);
-        if (from >= to) continue;
-        const slc_part part = {.first = from, .count = to - from, .shard_first = from};
-        const void *source = rows->sums + i * rows->row_elements + (from - row);
-        void *destination = (void *)(uintptr_t)slc_reduced_at(rt, item->unit, &part);
-        const slc_reduce_args add = {.count = to - from,
-                                     .to = rt->units[item->unit].reduced_dtype,
-                                     .sources = &source,
-                                     .source_count = 1,
-                                     .destination_count = 1,
-                                     .destinations = &destination,
-                                     .scale = step->scale,
-                                     .accumulate = true};
-        status = slc_reduce(&rt->updates, &add);
-    }
-    return status;
+    return slc_is_stage(&rt->stage) && rows->param && rows->holds && rt->job.units[rows->unit].trainable ? rows->unit
+                                                                                                         : SLC_NONE;
+}
+
+slc_op slc_stage_rows_reduce(const sluice_runtime *rt, const slc_step_state *step)
+{
+    const slc_stage_rows *rows = &rt->stage.rows;
+    const slc_unit *unit = &rt->job.units[rows->unit];
+    const slc_unit_state *table = &rt->units[rows->unit];
+    return slc_reduce_rows_op(&rows->sum, rows->gradient_dtype, table->reduced_dtype, unit->elements,
+                              unit->block_elements, rows->memory + rows->places.sums,
+                              table->reduced ? table->reduced : table->gradient, table->reduced ? SLC_SHARD : SLC_WHOLE,
+                              step->scale);
 }
