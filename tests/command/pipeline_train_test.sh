@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# `sluice train --pipeline`: the weights, losses and evaluations of one rank with the same micro-batches, whatever the
-# schedule and the cuts; results say what each stage did; a checkpoint of stages goes on without them; what a pipeline
-# does not do yet is refused by name.
+# `sluice train --pipeline`: the weights, losses and evaluations of one rank with the same micro-batches, and with R
+# replicas of a stage those of R ranks, whatever the schedule and the cuts; results say what each stage did; a checkpoint
+# of stages goes on without them; what a pipeline does not do yet is refused by name.
 . "$(dirname "$0")/../support/command_check.sh"
 . "$(dirname "$0")/../support/train_check.sh"
 
@@ -113,6 +113,16 @@ assert checked >= 6, checked
 EOF
 }
 
+replicas() {
+    train "${short[@]}" -n 2 --tied split --save-weights "$work/weights" --json "$work/ranks.json"
+    check 'two ranks train' 0 $code
+    train "${short[@]}" -n 4 --pipeline 2 --strategy fsdp --save-weights "$work/piped" --json "$work/both.json"
+    check 'two stages of two replicas train' 0 $code
+    check 'the start says that too' yes "$(grep -q '^pipeline  *2 stages of 2 replicas,' "$work/out" && echo yes)"
+    check 'two stages of two replicas' "$(numbers_of "$work/ranks.json")" "$(numbers_of "$work/both.json")"
+    check 'their weights' yes "$(cmp "$work/weights/model.safetensors" "$work/piped/model.safetensors" && echo yes)"
+}
+
 going_on() {
     train "${short[@]}" -n 2 --pipeline 2 --save "$work/stages"
     check 'stages are saved' 0 $code
@@ -137,6 +147,7 @@ equal_runs
 measured_cuts
 results_have_stages
 samples_and_timelines
+replicas
 going_on
 refusals
 [ $failed = 0 ] && echo "sluice train --pipeline: all as promised"

@@ -46,7 +46,7 @@ typedef struct {
     sluice_dtype precision;
     sluice_recompute recompute;
     sluice_nan_policy nan;
-    bool messages;
+    bool messages, tight; /* tight: in the smallest budget */
     uint64_t seed;
 } trial;
 
@@ -123,18 +123,42 @@ typedef struct {
     sluice_model *model;
 } trainer;
 
-static int make(const trial *t, trainer *made)
+static int create(const trial *t, const sluice_config *config, trainer *made)
 {
-    const sluice_config config = config_of(t);
     sluice_model_config model = models[t->model];
     const sluice_model_options options =
         SLUICE_INIT(sluice_model_options, .batch = BATCH, .length = model.image_size ? 0 : LENGTH, .dropout_seed = 3,
                     .micro_batches = t->micro_batches);
     model.dropout = t->dropout;
-    RANK_CHECK(!sluice_runtime_create(made->world, &config, &made->rt));
+    RANK_CHECK(!sluice_runtime_create(made->world, config, &made->rt));
     RANK_CHECK(!sluice_model_create(made->rt, &model, &options, &made->model));
+    return 0;
+}
+
+/* Finds the smallest budget by asking for less. */
+static int find_smallest(const trial *t, sluice_config *config, trainer *made)
+{
+    config->budget_bytes = 1;
+    if (create(t, config, made)) return 1;
+    RANK_CHECK(sluice_runtime_commit(made->rt) == SLUICE_ERR_BUDGET);
+    const char *said = strstr(sluice_last_error(), "the smallest that was found is ");
+    RANK_CHECK(said);
+    config->budget_bytes = strtoull(said + strlen("the smallest that was found is "), NULL, 10);
+    sluice_model_destroy(made->model);
+    sluice_runtime_destroy(made->rt);
+    return 0;
+}
+
+static int make(const trial *t, trainer *made)
+{
+    sluice_config config = config_of(t);
+    sluice_memory_report memory = SLUICE_INIT(sluice_memory_report);
+    if (t->tight && find_smallest(t, &config, made)) return 1;
+    if (create(t, &config, made)) return 1;
     RANK_CHECK(!sluice_runtime_commit(made->rt));
     RANK_CHECK(!sluice_model_init(made->model, t->seed));
+    RANK_CHECK(!sluice_runtime_memory(made->rt, &memory));
+    RANK_CHECK(!t->tight || memory.planned_bytes <= config.budget_bytes);
     return 0;
 }
 
@@ -220,11 +244,11 @@ static void describe(const trial *t)
 {
     fprintf(stderr,
             "model %u, %u micro-batches, %u stages of %u replicas and %u chunks, %s, cuts \"%s\", strategy %s, block "
-            "%llu, %s, clip %g, dropout %g, precision %d, recompute %d, nan %d, %s, seed %llu\n",
+            "%llu, %s, clip %g, dropout %g, precision %d, recompute %d, nan %d, %s%s, seed %llu\n",
             t->model, t->micro_batches, t->stages, t->replicas, t->chunks, t->schedule, t->cuts,
             t->strategy ? t->strategy : "auto", (unsigned long long)t->block_bytes, t->optimizer, t->clip, t->dropout,
             (int)t->precision, (int)t->recompute, (int)t->nan, t->messages ? "messages" : "direct",
-            (unsigned long long)t->seed);
+            t->tight ? ", tight" : "", (unsigned long long)t->seed);
 }
 
 static int replicas_of(const trial *t)
@@ -234,14 +258,14 @@ static int replicas_of(const trial *t)
 
 static int ranks_of(const trial *t)
 {
-    return (int)t->stages * replicas_of(t);
+    return (t->stages ? (int)t->stages : 1) * replicas_of(t);
 }
 
 static void check(const trial *t)
 {
     run alone = {.trial = *t, .out = shared()}, piped = {.trial = *t, .out = shared()};
     alone.trial.stages = 0;
-    alone.trial.messages = false;
+    alone.trial.messages = alone.trial.tight = false;
     alone.trial.strategy = "dp";
     alone.trial.recompute = SLUICE_RECOMPUTE_NONE;
     const int failed =
@@ -317,6 +341,7 @@ static void equal_to_ranks_without_stages(void **state)
         t.replicas = t.stages == 2 ? 2 + (uint32_t)draw(&seed, 2) : 2;
         t.strategy = strategies[draw(&seed, sizeof strategies / sizeof *strategies)];
         t.block_bytes = draw(&seed, 2) ? 1024 : 0;
+        t.tight = draw(&seed, 2);
         t.cuts[0] = 0;
         if (!strcmp(t.schedule, "interleaved")) t.micro_batches = t.stages;
         check(&t);
@@ -369,6 +394,48 @@ static void checkpoints_fit_any_stages(void **state)
         snprintf(command, sizeof command, "rm -rf %s", folder);
         assert_int_equal(system(command), 0);
     }
+}
+
+/* A checkpoint of two stages of two replicas is gone on from by as many under other strategies, and by two ranks
+ * without a pipeline; and other numbers of replicas read the same weights. */
+static void checkpoints_fit_any_replicas(void **state)
+{
+    static const trial going_on[] = {
+        {PLAIN, .model = 3, .stages = 2, .replicas = 2, .schedule = "gpipe", .strategy = "fsdp", .seed = 9},
+        {PLAIN, .model = 3, .replicas = 2, .strategy = "oss", .seed = 9},
+    };
+    static const trial reading[] = {
+        {PLAIN, .model = 3, .stages = 3, .schedule = "1f1b", .seed = 9},
+        {PLAIN, .model = 3, .replicas = 3, .strategy = "sdp", .seed = 9},
+    };
+    char folder[] = "/tmp/sluice-pipeline-XXXXXX", command[64];
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    run whole = {.trial = {PLAIN, .model = 3, .stages = 2, .replicas = 2, .schedule = "1f1b", .seed = 9},
+                 .out = shared()};
+    run saved = whole, next = whole;
+    saved.out = shared();
+    next.out = shared();
+    saved.last = next.first = 1;
+    saved.to = next.from = folder;
+    assert_int_equal(run_ranks(4, train, &whole, LIMIT_S), 0);
+    assert_int_equal(run_ranks(4, train, &saved, LIMIT_S), 0);
+    for (size_t i = 0; i < sizeof going_on / sizeof *going_on; i++) {
+        next.trial = going_on[i];
+        assert_int_equal(run_ranks(ranks_of(&next.trial), train, &next, LIMIT_S), 0);
+        assert_string_equal(next.out->sha256, whole.out->sha256);
+    }
+    next.last = 1; /* no step at all */
+    for (size_t i = 0; i < sizeof reading / sizeof *reading; i++) {
+        next.trial = reading[i];
+        assert_int_equal(run_ranks(ranks_of(&next.trial), train, &next, LIMIT_S), 0);
+        assert_string_equal(next.out->sha256, saved.out->sha256);
+    }
+    munmap(whole.out, SHARED_BYTES);
+    munmap(saved.out, SHARED_BYTES);
+    munmap(next.out, SHARED_BYTES);
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    assert_int_equal(system(command), 0);
 }
 
 /* ---- Refusals ---- */
@@ -480,6 +547,7 @@ int main(void)
         cmocka_unit_test(equal_to_ranks_without_stages),
         cmocka_unit_test(equal_to_data_parallel_ranks),
         cmocka_unit_test(checkpoints_fit_any_stages),
+        cmocka_unit_test(checkpoints_fit_any_replicas),
         cmocka_unit_test(wrong_uses_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
