@@ -85,7 +85,7 @@ static bool runs_in(const slc_item *item, slc_pass_kind kind)
 }
 
 /* Returns the last reduction of a unit in a program; SLC_NONE: there is none. */
-static uint32_t last_reduction(const slc_program *program, uint32_t unit)
+static uint32_t find_last_reduction(const slc_program *program, uint32_t unit)
 {
     uint32_t last = SLC_NONE;
     for (uint32_t i = 0; i < program->item_count && unit != SLC_NONE; i++)
@@ -141,7 +141,7 @@ sluice_status slc_pass_init(sluice_runtime *rt, slc_pass *pass, const slc_progra
         if (program->items[i].kind == SLC_ITEM_SLOT) pass->slots[pass->slot_count++] = i;
     sluice_status status = check_lanes(rt, program);
     for (int kind = 0; !status && kind < SLC_PASS_KINDS; kind++)
-        status = order_lanes(program, (slc_pass_kind)kind, last_reduction(program, slc_stage_rows_table(rt)),
+        status = order_lanes(program, (slc_pass_kind)kind, find_last_reduction(program, slc_stage_rows_table(rt)),
                              &pass->order[kind]);
     if (!status) status = list_claims(program, true, &pass->begins, &pass->begin_first);
     if (!status) status = list_claims(program, false, &pass->ends, &pass->end_first);
