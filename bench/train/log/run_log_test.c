@@ -31,6 +31,10 @@ static struct {
     uint64_t now_ns, until_ns; /* UINT64_MAX: until it is woken */
 } made = {.now_ns = 1000000000};
 
+int __wrap_pthread_cond_wait(pthread_cond_t *changed, pthread_mutex_t *lock);
+int __wrap_pthread_cond_timedwait(pthread_cond_t *changed, pthread_mutex_t *lock, const struct timespec *until);
+int __wrap_pthread_cond_signal(pthread_cond_t *changed);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
 int __real_pthread_cond_wait(pthread_cond_t *changed, pthread_mutex_t *lock);
 int __real_pthread_cond_signal(pthread_cond_t *changed);
 int __real_clock_gettime(clockid_t clock, struct timespec *out);
