@@ -134,7 +134,7 @@ static sluice_status print_run(const slc_survey *s, const slc_profile *profile, 
                                double effort_s, FILE *out, json_t **json)
 {
     const slc_training_options *t = s->training;
-    const slc_run_plan whole = {profile, answer->plan};
+    const slc_phase_plan whole = {profile, answer->plan};
     slc_length_plans plans;
     const slc_whole_run run = {.whole = whole,
                                .sizes = slc_length_options_sizes(t, sluice_model_tokens(&s->model, s->length)),

@@ -24,7 +24,7 @@ static sluice_status plan_length(const slc_survey *survey, uint32_t length, uint
     return status;
 }
 
-sluice_status slc_length_plans_make(const slc_survey *survey, slc_run_plan whole, uint64_t budget_bytes,
+sluice_status slc_length_plans_make(const slc_survey *survey, slc_phase_plan whole, uint64_t budget_bytes,
                                     double effort_s, slc_length_plans *out)
 {
     sluice_model_options model = SLUICE_INIT(sluice_model_options, .length = survey->length);
@@ -47,23 +47,24 @@ void slc_length_plans_free(slc_length_plans *plans)
     *plans = (slc_length_plans){0};
 }
 
-slc_run_plan slc_length_plans_of(void *context, const slc_recipe_step *size)
+slc_phase_plan slc_length_plans_of(void *context, const slc_recipe_step *size)
 {
     const slc_length_plans *p = context;
-    slc_run_plan under = p->whole;
+    slc_phase_plan under = p->whole;
     for (uint32_t s = 0; s < p->count && size->length <= p->lengths[s]; s++)
-        under = (slc_run_plan){p->profiles[s], p->plans[s]};
+        under = (slc_phase_plan){p->profiles[s], p->plans[s]};
     return under;
 }
 
-static uint32_t length_of(const slc_length_plans *p, const slc_run_plan *under)
+static uint32_t length_of(const slc_length_plans *p, const slc_phase_plan *under)
 {
     for (uint32_t s = 0; s < p->count; s++)
         if (p->plans[s] == under->plan) return p->lengths[s];
     return p->survey->length;
 }
 
-void slc_length_plans_set_times(void *context, const slc_run_plan *under, const slc_recipe_step *size, slc_times *times)
+void slc_length_plans_set_times(void *context, const slc_phase_plan *under, const slc_recipe_step *size,
+                                slc_times *times)
 {
     const slc_length_plans *p = context;
     const slc_survey *s = p->survey;

@@ -9,7 +9,7 @@
 
 typedef struct {
     const slc_survey *survey;
-    slc_run_plan whole;
+    slc_phase_plan whole;
     uint32_t count, lengths[SLUICE_SHAPES_MOST];
     slc_profile *profiles[SLUICE_SHAPES_MOST];
     slc_plan *plans[SLUICE_SHAPES_MOST];
@@ -17,11 +17,11 @@ typedef struct {
 
 /* Plans for the shapes that the options of the survey have, within so many bytes; 0: there are none. The caller frees
  * *out, after an error too. Errors: those of slc_survey_profile and of planning. */
-sluice_status slc_length_plans_make(const slc_survey *survey, slc_run_plan whole, uint64_t budget_bytes,
+sluice_status slc_length_plans_make(const slc_survey *survey, slc_phase_plan whole, uint64_t budget_bytes,
                                     double effort_s, slc_length_plans *out);
 void slc_length_plans_free(slc_length_plans *plans);
 
 /* Two functions of a slc_whole_run, whose context is a slc_length_plans. */
-slc_run_plan slc_length_plans_of(void *context, const slc_recipe_step *size);
-void slc_length_plans_set_times(void *context, const slc_run_plan *under, const slc_recipe_step *size,
+slc_phase_plan slc_length_plans_of(void *context, const slc_recipe_step *size);
+void slc_length_plans_set_times(void *context, const slc_phase_plan *under, const slc_recipe_step *size,
                                 slc_times *times);

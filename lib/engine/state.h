@@ -48,7 +48,7 @@ enum { SLC_BAD_EXCHANGE, SLC_BAD_LOCAL, SLC_BADS };
 /* The shapes of steps, and the plans that do not run (replan/shapes.h). */
 typedef struct {
     uint32_t now; /* the shape of the job and of the plan that runs */
-    slc_kept_plan kept[SLUICE_SHAPES_MOST + 1];
+    slc_shape_plan kept[SLUICE_SHAPES_MOST + 1];
     double took_s; /* to move over to the shape of this step */
 } slc_shapes;
 

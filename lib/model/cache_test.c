@@ -155,7 +155,7 @@ static void the_budget_counts_the_cache_and_no_gradients(void **state)
     const sluice_model_config config = config_of(&small);
     const uint64_t values = sluice_model_param_count(&config) * 4;
     assert_true(planned(&trains) >= 4 * values);
-    assert_true(planned(&trains) - planned(&evaluates) >= 3 * values); /* gradients and two moments */
+    assert_true(planned(&trains) - planned(&evaluates) >= 3 * values);            /* gradients and two moments */
     assert_int_equal(planned(&much) - planned(&little), 2ull * 128 * 2 * 64 * 4); /* layers, tokens, K and V */
     test_model_destroy(&trains), test_model_destroy(&evaluates);
     test_model_destroy(&little), test_model_destroy(&much);

@@ -45,7 +45,7 @@ static sluice_status find_phase(const slc_whole_run *run, uint64_t from, slc_run
 {
     const uint64_t to = slc_least(slc_recipe_size_changes(&run->sizes, from), run->steps);
     const slc_recipe_step size = slc_recipe_step_at(&run->sizes, from);
-    const slc_run_plan under = size.length ? run->plan_of(run->context, &size) : run->whole;
+    const slc_phase_plan under = size.length ? run->plan_of(run->context, &size) : run->whole;
     const slc_job *job = &under.profile->job;
     const slc_simulation options = {.micro_batches = (uint32_t)size.micro_batches};
     slc_forecast forecast;

@@ -29,18 +29,18 @@ typedef struct {
 typedef struct {
     const slc_profile *profile; /* its job has the recipe's most micro-batches */
     const slc_plan *plan;
-} slc_run_plan;
+} slc_phase_plan;
 
 /* A whole run of `steps` steps. */
 typedef struct {
-    slc_run_plan whole; /* of steps with whole sequences */
+    slc_phase_plan whole; /* of steps with whole sequences */
     slc_recipe_sizes sizes;
     uint64_t steps;
     uint64_t sequences; /* whole ones in a micro-batch of all ranks; 0: not known */
     /* Returns the plan that a step of a length runs under, and sets the times of its slots, which are copies of the
      * profile's; both are NULL if no step has a length. */
-    slc_run_plan (*plan_of)(void *context, const slc_recipe_step *size);
-    void (*set_times)(void *context, const slc_run_plan *under, const slc_recipe_step *size, slc_times *times);
+    slc_phase_plan (*plan_of)(void *context, const slc_recipe_step *size);
+    void (*set_times)(void *context, const slc_phase_plan *under, const slc_recipe_step *size, slc_times *times);
     void *context;
 } slc_whole_run;
 

@@ -53,8 +53,8 @@ typedef struct {
     double layer_decay;
     const char *pld;     /* "THETA" or "THETA,GAMMA" (depth_options.h); "": no layer is left out */
     uint64_t pld_compat; /* 0 or 1 */
-    const char *recipe;                              /* a file (recipe_file.h); NULL: none */
-    uint64_t new_recipe;                             /* 0 or 1 */
+    const char *recipe;  /* a file (recipe_file.h); NULL: none */
+    uint64_t new_recipe; /* 0 or 1 */
     uint64_t micro_batches_from, micro_batches_over; /* batch_options.h; 0: they do not grow */
     const char *lr_rule;                             /* none, linear, sqrt */
     uint64_t lr_batch;

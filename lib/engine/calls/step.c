@@ -9,7 +9,6 @@
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/onebit/phase.h"
 #include "lib/engine/replan/replan.h"
-#include "lib/engine/replan/shapes.h"
 #include "lib/engine/rows/look_up.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/agreement.h"

@@ -16,7 +16,6 @@
 #include "lib/engine/model/registration.h"
 #include "lib/engine/replan/regroup.h"
 #include "lib/engine/replan/replan.h"
-#include "lib/engine/replan/shapes.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/settings.h"
 #include "lib/engine/step/agreement.h"

@@ -43,7 +43,7 @@ typedef struct {
     slc_times times;               /* empty if nothing was measured */
     bool measured, unproven_times; /* made from `times`; these are of another shape, so a re-plan is due */
     uint32_t number;
-} slc_kept_plan;
+} slc_shape_plan;
 
 enum { SLC_TRIALS_MAX = 8, SLC_TRIAL_STEPS = 3, SLC_TRIAL_ROUNDS = 2 };
 

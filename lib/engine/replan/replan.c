@@ -7,7 +7,6 @@
 #include "lib/engine/onebit/phase.h"
 #include "lib/engine/replan/regroup.h"
 #include "lib/engine/replan/replan.h"
-#include "lib/engine/replan/shapes.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/drain.h"
 #include "lib/engine/step/pass.h"

@@ -1,7 +1,6 @@
 /* The job of a shape differs from that of another in the bytes of activations and workspaces alone, so moving over is a
  * re-plan, as between the phases of a compressed optimizer. A plan that has run for a shape stays, since evaluations
  * come back to shape 0, and steps to theirs. lib/model/step_shapes_test.c covers this file. */
-#include "lib/engine/replan/shapes.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -24,10 +23,10 @@ sluice_status slc_shape_check(const sluice_runtime *rt, uint64_t shape)
 void slc_shapes_forget(sluice_runtime *rt)
 {
     for (uint32_t s = 0; s <= SLUICE_SHAPES_MOST; s++) {
-        slc_kept_plan *kept = &rt->shapes.kept[s];
+        slc_shape_plan *kept = &rt->shapes.kept[s];
         slc_plan_destroy(kept->answer.plan);
         slc_times_fini(&kept->times);
-        *kept = (slc_kept_plan){0};
+        *kept = (slc_shape_plan){0};
     }
 }
 
@@ -57,7 +56,7 @@ static void scale_slots(const slc_job *job, double share, slc_times *times)
 }
 
 /* Makes the first plan of a shape, from the times of the shape before, if they were measured. */
-static sluice_status make_plan(sluice_runtime *rt, double share, slc_kept_plan *out)
+static sluice_status make_plan(sluice_runtime *rt, double share, slc_shape_plan *out)
 {
     slc_plan_request request = slc_engine_standing_request(rt);
     const bool wants = slc_engine_wants_times(rt, request.schedule);
@@ -73,21 +72,21 @@ static sluice_status make_plan(sluice_runtime *rt, double share, slc_kept_plan *
 }
 
 /* Takes what is kept of the plan that runs, but for the plan itself. */
-static slc_kept_plan take_current(sluice_runtime *rt)
+static slc_shape_plan take_current(sluice_runtime *rt)
 {
     slc_current_plan *now = &rt->current;
-    slc_kept_plan kept = {.answer = {.budget_bytes = now->budget_bytes, .forecast = now->forecast},
-                          .times = now->times,
-                          .measured = now->measured,
-                          .unproven_times = rt->planning.replan_due,
-                          .number = now->number};
+    slc_shape_plan kept = {.answer = {.budget_bytes = now->budget_bytes, .forecast = now->forecast},
+                           .times = now->times,
+                           .measured = now->measured,
+                           .unproven_times = rt->planning.replan_due,
+                           .number = now->number};
     memcpy(kept.answer.member, now->member, sizeof now->member);
     memcpy(kept.answer.note, now->note, sizeof now->note);
     now->times = (slc_times){0};
     return kept;
 }
 
-static sluice_status swap_plans(sluice_runtime *rt, slc_kept_plan *next, slc_kept_plan *left)
+static sluice_status swap_plans(sluice_runtime *rt, slc_shape_plan *next, slc_shape_plan *left)
 {
     const uint32_t made = rt->current.made;
     slc_plan *plan = NULL;
@@ -99,7 +98,7 @@ static sluice_status swap_plans(sluice_runtime *rt, slc_kept_plan *next, slc_kep
     rt->planning.replan_due = next->unproven_times;
     rt->planning.unproven = false;
     rt->planning.apart = 0;
-    *next = (slc_kept_plan){0};
+    *next = (slc_shape_plan){0};
     return status;
 }
 
@@ -107,7 +106,7 @@ static sluice_status move_over(sluice_runtime *rt, uint32_t shape)
 {
     const uint32_t before = rt->shapes.now;
     const double bytes = (double)sum_of_activations(&rt->job);
-    slc_kept_plan *next = &rt->shapes.kept[shape];
+    slc_shape_plan *next = &rt->shapes.kept[shape];
     sluice_status status = set_shape(rt, shape);
     if (!status && !next->answer.plan)
         status = make_plan(rt, bytes > 0 ? (double)sum_of_activations(&rt->job) / bytes : 1, next);
