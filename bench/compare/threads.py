@@ -21,22 +21,22 @@ import sys
 import tempfile
 
 
-def cpu_seconds():
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def processor_seconds():
+    """Without those of the kernel: what it takes to give a run its memory differs by seconds from run to run."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
 
 
 def train(args, precision, threads, cores, steps, folder):
     """Returns the processor's seconds of the whole run, and the seconds from the end of one step to that of the next."""
     log = os.path.join(folder, "log")
     subprocess.run(["rm", "-rf", log], check=True)
-    before = cpu_seconds()
+    before = processor_seconds()
     subprocess.run(["taskset", "-c", cores, args.sluice, "train", "--size", args.size, "--data", f"{folder}/text", "--batch",
                     str(args.batch), "--context", str(args.context), "--threads", str(threads), "--steps", str(steps),
                     "--precision", precision, "--eval-batches", "0", "--schedule", "one_ahead", "--strategy", "dp",
                     "--no-hash", "--log", log], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                    env=dict(os.environ, GOMP_SPINCOUNT="0", OMP_WAIT_POLICY="passive"))
-    used = cpu_seconds() - before
+    used = processor_seconds() - before
     ends = [json.loads(line)["time"] for line in pathlib.Path(f"{log}/metrics.jsonl").read_text("utf-8").splitlines()]
     return used, [after - end for end, after in zip(ends, ends[1:])]
 
