@@ -10,7 +10,7 @@
 
 #include <sluice/runtime.h>
 
-/* Counts what lists and sums take in the budget, before the job is made. */
+/* Counts what the lists of micro-batches take in the budget, before the job is made. */
 void slc_stage_rows_reserve(sluice_runtime *rt);
 /* Finds the table, once the job is the stage's, and makes lists. Errors: MEMORY. */
 sluice_status slc_stage_rows_create(sluice_runtime *rt);
