@@ -96,14 +96,14 @@ static const slc_training_difference differences[] = {
      .doc = "Learning rates of the optimizers that have none of their own; several are compared by loss"},
     {"batch", .argument = "LIST", .list = true, .doc = "Sequences (images) a rank and micro-batch"},
     {"precision", .argument = "LIST=fp32,bf16", .doc = "Types of values, gradients and activations: fp32, bf16"},
-    {"recompute", .argument = "LIST=none,all,auto",
+    {"recompute", .seldom = true, .argument = "LIST=none,all,auto",
      .doc = "Layers that run their forward again in backward: none, all, auto (as the planner chooses)"},
     {"ranks", .argument = "LIST", .list = true,
      .doc = "Start so many ranks on this machine, one number after the other"},
     {"recipe", .argument = "LIST", .list = true,
      .doc = "Recipes in files, with commas between; several are compared by loss. Options of the command line come "
             "before them"},
-    {"tied", .argument = "LIST",
+    {"tied", .seldom = true, .argument = "LIST",
      .doc = "Ways to treat a token table that is the head's matrix too, with commas between: joint: one gradient of "
             "both uses; split: the rows that are looked up are gathered and reduced by themselves"},
     {"steps", .fallback = "12", .doc = "Steps of each run; 200 where several optimizers or recipes are compared"},
@@ -117,8 +117,9 @@ static const slc_training_difference differences[] = {
     {"pipeline", .argument = "LIST",
      .doc = "Pipelines of so many stages beside the strategies of runs without one (off), as off,2,4; then "
             "--micro-batches is a step's number, which ranks share"},
-    {"pipeline-schedule", .argument = "LIST=1f1b,gpipe,interleaved", .doc = "Schedules of these pipelines"},
-    {"micro-batches", .argument = "LIST", .list = true,
+    {"pipeline-schedule", .seldom = true, .argument = "LIST=1f1b,gpipe,interleaved",
+     .doc = "Schedules of these pipelines"},
+    {"micro-batches", .seldom = true, .argument = "LIST", .list = true,
      .doc = "Micro-batches a rank and step; with --pipeline of a step in all"},
     {"pipeline-chunks,pipeline-cuts",
      .refused = "a sweep has pipelines of several shapes; they are cut by the planner"},

@@ -188,6 +188,13 @@ static sluice_status check_divisor(double divisor)
                      divisor);
 }
 
+uint32_t sluice_model_shape(const sluice_model *m, uint32_t length)
+{
+    uint32_t shape = 0;
+    while (m && shape < m->shape_count && length && length <= m->shape_lengths[shape]) shape++;
+    return shape;
+}
+
 /* A micro-batch that is longer than the step's shape would write beyond what its plan has room for. */
 sluice_status slc_micro_batch_check_shape(const sluice_model *m, const sluice_batch *b)
 {

@@ -419,13 +419,6 @@ void sluice_model_destroy(sluice_model *m)
     free(m);
 }
 
-uint32_t sluice_model_shape(const sluice_model *m, uint32_t length)
-{
-    uint32_t shape = 0;
-    while (m && shape < m->shape_count && length && length <= m->shape_lengths[shape]) shape++;
-    return shape;
-}
-
 const sluice_model_config *sluice_model_get_config(const sluice_model *m)
 {
     return m ? &m->config : NULL;

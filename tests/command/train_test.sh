@@ -127,7 +127,7 @@ ranks_differ() {
 # A run that plans again with measured times stays within its budget and has the same weights as one that does not.
 adaptive() {
     train -n 2 --steps 6 --strategy dp --json "$work/plain.json"
-    train -n 2 --steps 6 --budget 70% --schedule "$(default_schedule)" --verbose --json "$work/adaptive.json"
+    train -n 2 --steps 6 --budget 90% --schedule "$(default_schedule)" --verbose --json "$work/adaptive.json"
     check 'an adaptive run' 0 $code
     check 'equal weights' "$(hash_of "$work/plain.json")" "$(hash_of "$work/adaptive.json")"
     check 'a prediction' 1 "$(grep -c '"predicted_step_s": [0-9]' "$work/adaptive.json")"

@@ -117,7 +117,8 @@ static const slc_option fixed_rows[] = {
      "Decode JPEG files at 1/2, 1/4 or 1/8 of their size where that is enough for the model: faster; pixels differ a "
      "little"},
     {"visual-tokens", "FILE", MODEL, TEXT, FIELD(visual_tokens), NULL, SLC_OWN | SLC_MEASURED,
-     "What BEiT with --head tokens guesses: safetensors with \"codebook\", or with \"tokens\" of the images of --data; "
+     "The tokens that BEiT with --head tokens guesses: safetensors with \"codebook\", or with \"tokens\" of the images "
+     "of --data; "
      "none: the codebook of --weights, or one made of the images"},
     {"tokenizer", "PATH", MODEL, TEXT, FIELD(tokenizer), NULL, SLC_OWN | SLC_MEASURED,
      "Read text with this tokenizer.json, or that of this folder; none: that of --weights, or each byte a token. A "
@@ -436,7 +437,7 @@ static bool is_short(const slc_option *row, const slc_training_difference *own)
 {
     for (size_t i = 0; i < sizeof short_help / sizeof *short_help; i++)
         if (!strcmp(short_help[i], row->name)) return true;
-    return own->doc != NULL;
+    return own->doc && !own->seldom;
 }
 
 static slc_option own_row(const slc_option *row, const slc_training_difference *differences)

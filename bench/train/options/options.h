@@ -18,7 +18,8 @@ typedef struct {
     const char *fallback; /* its default, as it would be typed */
     const char *argument, *doc;
     const char *refused; /* why this command does not take it; its help leaves the option out */
-    bool list; /* of a number: it takes several with commas, of which the first is set; slc_training_option_typed */
+    bool list;   /* of a number: it takes several with commas, of which the first is set; slc_training_option_typed */
+    bool seldom; /* only --help-all lists it, though it has words of its own */
 } slc_training_difference;
 
 /* `differences` end with {0}; NULL: there are none. They hold for the process, in slc_training_options_init too. */
