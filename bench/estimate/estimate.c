@@ -9,6 +9,7 @@
 #include "bench/plan/words/phases_table.h"
 #include "bench/plan/words/table.h"
 #include "bench/train/options/batch_options.h"
+#include "bench/train/options/depth_options.h"
 #include "bench/train/options/length_options.h"
 #include "bench/train/options/onebit_options.h"
 #include "lib/base/status.h"
@@ -136,8 +137,10 @@ static sluice_status print_run(const slc_survey *s, const slc_profile *profile, 
     const slc_training_options *t = s->training;
     const slc_phase_plan whole = {profile, answer->plan};
     slc_length_plans plans;
+    const slc_recipe_depth depth = slc_depth_options_recipe(t);
     const slc_whole_run run = {.whole = whole,
                                .sizes = slc_length_options_sizes(t, sluice_model_tokens(&s->model, s->length)),
+                               .depth = slc_depth_options_drop_layers(t) ? &depth : NULL,
                                .steps = t->steps,
                                .sequences = (uint64_t)s->ranks * t->batch,
                                .plan_of = slc_length_plans_of,
@@ -156,7 +159,7 @@ static sluice_status print_run(const slc_survey *s, const slc_profile *profile, 
 
 static bool has_recipe(const slc_training_options *t)
 {
-    return t->recipe || slc_batch_options_grow(t) || slc_length_options_vary(t);
+    return t->recipe || slc_batch_options_grow(t) || slc_length_options_vary(t) || slc_depth_options_drop_layers(t);
 }
 
 /* Plans within the user's budget, if there is one, and lists the phases of a recipe. */

@@ -31,3 +31,18 @@ double slc_recipe_depth_mean(double theta, uint32_t layers)
 {
     return layers - (layers - 1) * (1 - theta) / 2;
 }
+
+uint64_t slc_recipe_depth_changes(const slc_recipe_depth *depth, uint32_t layers, uint64_t step, double share)
+{
+    const double below = slc_recipe_depth_mean(slc_recipe_depth_theta(depth, step), layers) - share * layers;
+    uint64_t before = step, after = UINT64_C(1) << 52;
+    if (slc_recipe_depth_mean(slc_recipe_depth_theta(depth, after), layers) > below) return UINT64_MAX;
+    while (before + 1 < after) {
+        const uint64_t middle = before + (after - before) / 2;
+        if (slc_recipe_depth_mean(slc_recipe_depth_theta(depth, middle), layers) > below)
+            before = middle;
+        else
+            after = middle;
+    }
+    return after;
+}

@@ -27,5 +27,9 @@ bool slc_recipe_depth_draw(const slc_recipe_depth *depth, uint64_t step, uint32_
  * expected output of a branch grow by up to 1 / (1 - (1 - theta) / layers). */
 double slc_recipe_depth_factor(double theta, uint32_t layers, uint32_t layer, bool compat);
 
+/* Returns the first step after `step` whose mean depth is lower than that step's by `share` of all layers or more;
+ * UINT64_MAX: there is none. */
+uint64_t slc_recipe_depth_changes(const slc_recipe_depth *depth, uint32_t layers, uint64_t step, double share);
+
 /* Returns the layers that a step of this theta keeps in the mean: layers - (layers - 1) (1 - theta) / 2. */
 double slc_recipe_depth_mean(double theta, uint32_t layers);

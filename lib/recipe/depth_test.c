@@ -90,10 +90,27 @@ static void draws_are_independent(void **state)
     assert_true(fabs((double)seeds - half) <= bar);
 }
 
+/* Brute force finds the same steps. */
+static void depth_changes_by_a_share(void **state)
+{
+    (void)state;
+    for (int i = 0; i < DEPTHS; i++) {
+        const slc_recipe_depth *d = &depths[i];
+        for (uint64_t from = 0; from < 3000; from += 499) {
+            const double mean = slc_recipe_depth_mean(slc_recipe_depth_theta(d, from), 12) - 0.05 * 12;
+            uint64_t wanted = from + 1;
+            while (wanted < STEPS && slc_recipe_depth_mean(slc_recipe_depth_theta(d, wanted), 12) > mean) wanted++;
+            const uint64_t got = slc_recipe_depth_changes(d, 12, from, 0.05);
+            assert_true(wanted == STEPS ? got >= STEPS : got == wanted);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(follows_the_formulas), cmocka_unit_test(reference_scales_by_the_layer_above),
-        cmocka_unit_test(keeps_as_often_as_it_should), cmocka_unit_test(draws_are_independent)};
+        cmocka_unit_test(keeps_as_often_as_it_should), cmocka_unit_test(draws_are_independent),
+        cmocka_unit_test(depth_changes_by_a_share)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,5 +42,6 @@ typedef struct {
     uint32_t passes;        /* at most; 0: enough for a steady state. If none is reached, the later half counts */
     slc_work *work;         /* counts; NULL: nobody asks */
     uint32_t micro_batches; /* that each step runs, of the job's (slc_ordinal_of_run): others take no time; 0: all */
-    bool latency_once; /* runs of an operation after its first blocks cost no latency, as if they were one message */
+    const bool *left_out; /* [layers] that each step leaves out (lib/plan/left_out.h): they take no time; NULL: none */
+    bool latency_once;    /* runs of an operation after its first blocks cost no latency, as if they were one message */
 } slc_simulation;

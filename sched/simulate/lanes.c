@@ -4,6 +4,7 @@
 
 #include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
+#include "lib/plan/left_out.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +20,10 @@ static int32_t larger(int32_t a, int32_t b)
 
 static bool is_left_out(const slc_job *job, const slc_simulation *options, const slc_item *item)
 {
-    return options->micro_batches && slc_is_left_out(item, options->micro_batches, job->micro_batches);
+    if (options->micro_batches && slc_is_left_out(item, options->micro_batches, job->micro_batches)) return true;
+    if (!options->left_out) return false;
+    if (item->kind == SLC_ITEM_SLOT) return options->left_out[slc_slot_layer(job, item->slot)];
+    return item->unit != SLC_NONE && slc_unit_left_out(&job->units[item->unit], options->left_out);
 }
 
 static double duration(const slc_job *job, const slc_times *times, const slc_plan *plan, const slc_simulation *options,

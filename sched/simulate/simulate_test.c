@@ -490,6 +490,55 @@ static void micro_batches_that_are_left_out_take_no_time(void **state)
     drawn_plans_look(JOBS, look_at_fewer);
 }
 
+/* Sums up the items of a step without some layers. */
+static alone sums_without(const drawn_plan *d, const bool *left_out)
+{
+    alone sums = {0};
+    for (uint32_t i = 0; i < d->plan->train.item_count; i++) {
+        const slc_item *item = &d->plan->train.items[i];
+        const slc_unit *unit = item->unit == SLC_NONE ? NULL : &d->t.job.units[item->unit];
+        const bool slot = item->kind == SLC_ITEM_SLOT, computed = slot || item->on_compute;
+        bool out = slot ? left_out[slc_slot_layer(&d->t.job, item->slot)]
+                        : unit && unit->role == SLC_UNIT_WHOLE && (unit->fused || unit->use_count < 2);
+        for (uint32_t u = 0; !slot && out && u < unit->use_count; u++) out = left_out[unit->uses[u].layer];
+        if (out) continue;
+        *(computed ? &sums.compute_s : on_thread(item) ? &sums.update_s : &sums.link_s) += item_s(d, item);
+    }
+    return sums;
+}
+
+/* Every layer is left out alone, then with all that come after it. */
+static void look_at_layers_left_out(drawn_plan *d)
+{
+    const uint32_t layers = d->t.job.layer_count;
+    const bool serial = !strcmp(d->plan->schedule, "serial");
+    const double whole_s = simulated_step(d), tolerance = 1 + 1e-9;
+    bool *left_out = calloc(layers, sizeof *left_out);
+    assert_non_null(left_out);
+    for (uint32_t l = 0; l < 2 * layers; l++) {
+        slc_forecast f;
+        for (uint32_t k = 0; k < layers; k++) left_out[k] = l < layers ? k == l : k >= l - layers;
+        const alone sums = sums_without(d, left_out);
+        const double most_s = sums.compute_s + sums.link_s + sums.update_s;
+        const slc_simulation options = {.left_out = left_out};
+        assert_int_equal(slc_simulate(&d->t.job, &d->times, d->plan, &options, &f), SLUICE_OK);
+        assert_true(f.step_s * tolerance >= sums.compute_s && f.step_s <= most_s * tolerance);
+        if (serial && d->times.link.thread_moves) check(most_s, f.step_s);
+    }
+    memset(left_out, 0, layers * sizeof *left_out);
+    slc_forecast f;
+    assert_int_equal(slc_simulate(&d->t.job, &d->times, d->plan, &(slc_simulation){.left_out = left_out}, &f),
+                     SLUICE_OK);
+    assert_true(f.step_s == whole_s);
+    free(left_out);
+}
+
+static void layers_that_are_left_out_take_no_time(void **state)
+{
+    (void)state;
+    drawn_plans_look(JOBS, look_at_layers_left_out);
+}
+
 static void look_at_scaling(drawn_plan *d)
 {
     const double factor = 3.7e4;
@@ -641,6 +690,7 @@ int main(void)
         cmocka_unit_test(a_plan_that_cannot_run),
         cmocka_unit_test(a_step_lies_between_its_bounds),
         cmocka_unit_test(micro_batches_that_are_left_out_take_no_time),
+        cmocka_unit_test(layers_that_are_left_out_take_no_time),
         cmocka_unit_test(time_has_no_unit),
         cmocka_unit_test(bandwidth_never_slows),
         cmocka_unit_test(items_keep_the_rules),

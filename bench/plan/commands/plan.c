@@ -13,6 +13,7 @@
 #include "bench/plan/words/phases_table.h"
 #include "bench/plan/words/table.h"
 #include "bench/train/options/batch_options.h"
+#include "bench/train/options/depth_options.h"
 #include "bench/train/options/length_options.h"
 #include "bench/train/options/options.h"
 #include "lib/base/clock.h"
@@ -231,6 +232,8 @@ typedef struct {
     bool wanted;
     uint64_t steps;
     slc_recipe_sizes sizes;
+    bool drops; /* layers, as `depth` says */
+    slc_recipe_depth depth;
 } whole_run;
 
 /* The profile is of a step with the most micro-batches that the recipe has. */
@@ -246,6 +249,7 @@ static sluice_status read_recipe(const char *path, slc_profile *profile, whole_r
     if (!status && !slc_training_option_given(&o, "micro-batches"))
         status = slc_training_option_set(&o, "micro-batches", most);
     if (!status) status = slc_error_context(slc_batch_options_check(&o), "--recipe %s", path);
+    if (!status) status = slc_error_context(slc_depth_options_check_numbers(&o), "--recipe %s", path);
     if (!status && slc_length_options_vary(&o))
         status = slc_error(SLUICE_ERR_UNSUPPORTED,
                            "--recipe %s: length: a profile has the times of one length; sluice estimate --recipe lists "
@@ -253,7 +257,8 @@ static sluice_status read_recipe(const char *path, slc_profile *profile, whole_r
                            path);
     if (status) return status;
     profile->job.micro_batches = (uint32_t)o.micro_batches;
-    *run = (whole_run){true, o.steps, slc_length_options_sizes(&o, 1)};
+    *run = (whole_run){true, o.steps, slc_length_options_sizes(&o, 1), slc_depth_options_drop_layers(&o),
+                       slc_depth_options_recipe(&o)};
     return SLUICE_OK;
 }
 
@@ -339,7 +344,10 @@ static sluice_status print_change(const planning *p, FILE *out, json_t *json)
 
 static sluice_status print_run(const planning *p, FILE *out, json_t *json)
 {
-    const slc_whole_run run = {.whole = {p->profile, p->answer.plan}, .sizes = p->run->sizes, .steps = p->run->steps};
+    const slc_whole_run run = {.whole = {p->profile, p->answer.plan},
+                               .sizes = p->run->sizes,
+                               .depth = p->run->drops ? &p->run->depth : NULL,
+                               .steps = p->run->steps};
     slc_run_phases phases;
     if (!p->run->wanted) return SLUICE_OK;
     sluice_status status = slc_run_phases_find(&run, &phases);

@@ -5,6 +5,7 @@
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/base/text/size_text.h"
+#include "lib/plan/left_out.h"
 #include "lib/plan/strategy_table.h"
 #include "sched/simulate/simulate.h"
 
@@ -13,7 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LINES = 20 };
+enum { MOST_LINES = 20, LOOKS = 64 };
+
+/* A phase ends where the mean depth has fallen by this share of the layers. */
+static const double DEPTH_SHARE = 0.05;
 
 /* ---- Finding ---- */
 
@@ -31,55 +35,110 @@ static uint64_t bytes_of_item(const slc_job *job, const slc_plan *plan, const sl
     return item->kind == SLC_ITEM_ALL_REDUCE || item->kind == SLC_ITEM_EXCHANGE ? 2 * part : part;
 }
 
-static uint64_t bytes_of_step(const slc_job *job, const slc_plan *plan, uint32_t micro_batches)
+/* What a step of the run leaves out. */
+typedef struct {
+    uint32_t micro_batches; /* it runs so many */
+    const bool *left_out;   /* [layers]; NULL: none */
+} run_step;
+
+static bool is_left_out(const slc_job *job, const slc_item *item, const run_step *step)
+{
+    if (slc_is_left_out(item, step->micro_batches, job->micro_batches)) return true;
+    return step->left_out && item->unit != SLC_NONE && slc_unit_left_out(&job->units[item->unit], step->left_out);
+}
+
+static uint64_t bytes_of_step(const slc_job *job, const slc_plan *plan, const run_step *step)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < plan->train.item_count; i++) {
         const slc_item *item = &plan->train.items[i];
-        if (!slc_is_left_out(item, micro_batches, job->micro_batches)) sum += bytes_of_item(job, plan, item);
+        if (!is_left_out(job, item, step)) sum += bytes_of_item(job, plan, item);
     }
     return sum;
 }
 
-static sluice_status find_phase(const slc_whole_run *run, uint64_t from, slc_run_phase *out)
+/* Layers between the first and the last, which steps may leave out. */
+static uint32_t blocks_of(const slc_whole_run *run)
 {
-    const uint64_t to = slc_least(slc_recipe_size_changes(&run->sizes, from), run->steps);
+    const uint32_t layers = run->whole.profile->job.layer_count;
+    return layers > 2 ? layers - 2 : 0;
+}
+
+/* Draws the layers of a step as the run will. */
+static void draw_layers(const slc_whole_run *run, uint64_t step, bool *left_out)
+{
+    const uint32_t blocks = blocks_of(run);
+    const double theta = slc_recipe_depth_theta(run->depth, step);
+    for (uint32_t b = 0; b < blocks; b++)
+        left_out[1 + b] = !slc_recipe_depth_draw(run->depth, step, b, slc_recipe_depth_keeps(theta, blocks, b));
+}
+
+static uint64_t next_change(const slc_whole_run *run, uint64_t from)
+{
+    uint64_t next = slc_least(slc_recipe_size_changes(&run->sizes, from), run->steps);
+    if (run->depth) next = slc_least(next, slc_recipe_depth_changes(run->depth, blocks_of(run), from, DEPTH_SHARE));
+    return next;
+}
+
+/* Adds what step `number` takes, under a plan and with these times, to the sums of its phase. */
+static sluice_status add_step(const slc_whole_run *run, const slc_run_plan *under, const slc_times *times,
+                              uint64_t number, bool *left_out, slc_run_phase *sum)
+{
+    const slc_job *job = &under->profile->job;
+    const run_step step = {(uint32_t)sum->micro_batches, run->depth ? left_out : NULL};
+    if (run->depth) draw_layers(run, number, left_out);
+    const slc_simulation options = {.micro_batches = step.micro_batches, .left_out = step.left_out};
+    slc_forecast forecast;
+    sluice_status status = slc_simulate(job, times, under->plan, &options, &forecast);
+    if (status) return status;
+    sum->step_s += forecast.step_s;
+    sum->sent += bytes_of_step(job, under->plan, &step);
+    for (uint32_t l = 0; l < job->layer_count; l++) sum->layers += !left_out[l];
+    return SLUICE_OK;
+}
+
+/* Steps of one size are alike unless their layers are drawn. Then some of them are looked at, which lie evenly in the
+ * phase. */
+static sluice_status find_phase(const slc_whole_run *run, uint64_t from, bool *left_out, slc_run_phase *out)
+{
+    const uint64_t steps = next_change(run, from) - from, looks = run->depth ? slc_least(steps, LOOKS) : 1;
     const slc_recipe_step size = slc_recipe_step_at(&run->sizes, from);
     const slc_phase_plan under = size.length ? run->plan_of(run->context, &size) : run->whole;
     const slc_job *job = &under.profile->job;
-    const slc_simulation options = {.micro_batches = (uint32_t)size.micro_batches};
-    slc_forecast forecast;
     slc_times times;
     sluice_status status = slc_times_copy(job, &under.profile->times, &times);
     if (status) return status;
     if (size.length) run->set_times(run->context, &under, &size, &times);
-    status = slc_simulate(job, &times, under.plan, &options, &forecast);
-    slc_times_fini(&times);
-    if (status) return status;
     *out = (slc_run_phase){.first = from + 1,
-                           .steps = to - from,
+                           .steps = steps,
                            .micro_batches = size.micro_batches,
                            .length = size.length,
-                           .step_s = forecast.step_s,
-                           .sent = bytes_of_step(job, under.plan, (uint32_t)size.micro_batches),
-                           .tokens = (to - from) * size.tokens * run->sequences};
+                           .tokens = steps * size.tokens * run->sequences};
+    for (uint64_t i = 0; !status && i < looks; i++)
+        status = add_step(run, &under, &times, from + i * steps / looks, left_out, out);
+    slc_times_fini(&times);
+    out->step_s /= (double)looks;
+    out->layers /= (double)looks;
+    out->sent = (out->sent + looks / 2) / looks;
     out->strategies = slc_strategy_counts_of(job, under.plan->strategies);
-    return SLUICE_OK;
+    return status;
 }
 
 sluice_status slc_run_phases_find(const slc_whole_run *run, slc_run_phases *out)
 {
     size_t count = 0;
-    *out = (slc_run_phases){.one_plan = true};
-    for (uint64_t from = 0; from < run->steps; from = slc_recipe_size_changes(&run->sizes, from)) count++;
+    *out = (slc_run_phases){.one_plan = true, .drops = run->depth != NULL};
+    for (uint64_t from = 0; from < run->steps; from = next_change(run, from)) count++;
     out->phases = calloc(count + 1, sizeof *out->phases);
-    if (!out->phases) return slc_error(SLUICE_ERR_MEMORY, "%zu phases of a run", count);
+    bool *left_out = calloc(run->whole.profile->job.layer_count + 1, sizeof *left_out);
     sluice_status status = SLUICE_OK;
-    for (uint64_t from = 0; !status && from < run->steps; from = slc_recipe_size_changes(&run->sizes, from)) {
+    if (!out->phases || !left_out) status = slc_error(SLUICE_ERR_MEMORY, "%zu phases of a run", count);
+    for (uint64_t from = 0; !status && from < run->steps; from = next_change(run, from)) {
         const slc_recipe_step size = slc_recipe_step_at(&run->sizes, from);
         out->one_plan &= !size.length || run->plan_of(run->context, &size).plan == run->whole.plan;
-        status = find_phase(run, from, &out->phases[out->count++]);
+        status = find_phase(run, from, left_out, &out->phases[out->count++]);
     }
+    free(left_out);
     return status;
 }
 
@@ -126,7 +185,7 @@ void slc_run_phases_print(FILE *out, const slc_run_phases *all)
 {
     slc_run_phase sum = {0};
     double s = 0;
-    char steps[48];
+    char steps[80];
     if (all->one_plan)
         fprintf(out, "the run    phases of this plan; units: %s\n",
                 slc_strategy_counts_in_words(&all->phases->strategies).text);
@@ -143,7 +202,8 @@ void slc_run_phases_print(FILE *out, const slc_run_phases *all)
         s += (double)p->steps * p->step_s;
         if (i == MOST_LINES) fprintf(out, "  ... %zu more\n", all->count - i);
         if (i >= MOST_LINES) continue;
-        snprintf(steps, sizeof steps, "%" PRIu64 " to %" PRIu64, p->first, p->first + p->steps - 1);
+        const int used = snprintf(steps, sizeof steps, "%" PRIu64 " to %" PRIu64, p->first, p->first + p->steps - 1);
+        if (all->drops) snprintf(steps + used, sizeof steps - (size_t)used, ", %.1f layers", p->layers);
         print_line(out, all, steps, p, false, (double)p->steps * p->step_s);
     }
     snprintf(steps, sizeof steps, "all %" PRIu64 " together", sum.steps);
@@ -157,10 +217,10 @@ json_t *slc_run_phases_json(const slc_run_phases *all)
         const slc_run_phase *p = &all->phases[i];
         const slc_strategy_counts_text strategies = slc_strategy_counts_in_words(&p->strategies);
         json_array_append_new(
-            list, json_pack("{s:I, s:I, s:I, s:o, s:o, s:s, s:f, s:I, s:f}", "first_step", (json_int_t)p->first,
-                            "steps", (json_int_t)p->steps, "micro_batches", (json_int_t)p->micro_batches, "length",
-                            p->length ? json_integer((json_int_t)p->length) : json_null(), "tokens",
-                            p->tokens ? json_integer((json_int_t)p->tokens) : json_null(), "strategies",
+            list, json_pack("{s:I, s:I, s:I, s:f, s:o, s:o, s:s, s:f, s:I, s:f}", "first_step", (json_int_t)p->first,
+                            "steps", (json_int_t)p->steps, "micro_batches", (json_int_t)p->micro_batches, "layers",
+                            p->layers, "length", p->length ? json_integer((json_int_t)p->length) : json_null(),
+                            "tokens", p->tokens ? json_integer((json_int_t)p->tokens) : json_null(), "strategies",
                             strategies.text, "predicted_step_s", p->step_s, "bytes_sent", (json_int_t)p->sent, "hours",
                             (double)p->steps * p->step_s / 3600));
     }

@@ -3,6 +3,7 @@
 
 #include "bench/plan/words/strategy_counts.h"
 #include "lib/plan/profile.h"
+#include "lib/recipe/depth.h"
 #include "lib/recipe/step_size.h"
 
 #include <jansson.h>
@@ -13,8 +14,9 @@ typedef struct {
     uint64_t first, steps; /* number of the first step, from 1 */
     uint64_t micro_batches;
     uint32_t length;                /* tokens of a sequence, where they grow; 0: they do not */
-    double step_s;                  /* predicted by the simulator, with the profile's times */
-    uint64_t sent;                  /* bytes of a step, by each rank */
+    double layers;                  /* that run, in the mean over draws */
+    double step_s;                  /* predicted by the simulator, with the profile's times; the same mean */
+    uint64_t sent;                  /* bytes of a step, by each rank; the same mean */
     uint64_t tokens;                /* of all ranks, in all of its steps; 0: not known */
     slc_strategy_counts strategies; /* of its plan */
 } slc_run_phase;
@@ -23,6 +25,7 @@ typedef struct {
     slc_run_phase *phases;
     size_t count;
     bool one_plan; /* all phases run under one */
+    bool drops;    /* steps leave layers out */
 } slc_run_phases;
 
 /* A plan, and the profile that it was made from. */
@@ -35,6 +38,7 @@ typedef struct {
 typedef struct {
     slc_phase_plan whole; /* of steps with whole sequences */
     slc_recipe_sizes sizes;
+    const slc_recipe_depth *depth; /* of a model whose first and last layer always run; NULL: all layers always run */
     uint64_t steps;
     uint64_t sequences; /* whole ones in a micro-batch of all ranks; 0: not known */
     /* Returns the plan that a step of a length runs under, and sets the times of its slots, which are copies of the

@@ -61,7 +61,7 @@ static sluice_status check_model(const slc_training_options *o, const sluice_mod
         o->pld, name);
 }
 
-sluice_status slc_depth_options_check(const slc_training_options *o, const sluice_model_config *model)
+sluice_status slc_depth_options_check_numbers(const slc_training_options *o)
 {
     double theta, gamma;
     if (!slc_depth_options_drop_layers(o))
@@ -74,7 +74,13 @@ sluice_status slc_depth_options_check(const slc_training_options *o, const sluic
                          theta);
     if (!(gamma > 0 && gamma <= 1e6))
         return slc_error(SLUICE_ERR_ARGUMENT, "--pld %s: gamma is %g; give a number above 0", o->pld, gamma);
-    return check_model(o, model);
+    return SLUICE_OK;
+}
+
+sluice_status slc_depth_options_check(const slc_training_options *o, const sluice_model_config *model)
+{
+    sluice_status status = slc_depth_options_check_numbers(o);
+    return status || !slc_depth_options_drop_layers(o) ? status : check_model(o, model);
 }
 
 void slc_depth_options_drop(slc_training_options *o)

@@ -4,7 +4,9 @@
 #include "bench/train/options/training_options.h"
 #include "lib/recipe/depth.h"
 
-/* Refuses options that do not fit together, or not with the model. Errors: ARGUMENT, UNSUPPORTED. */
+/* Refuses numbers that cannot be: ARGUMENT. */
+sluice_status slc_depth_options_check_numbers(const slc_training_options *options);
+/* Refuses them, and options that do not fit the model. Errors: ARGUMENT, UNSUPPORTED. */
 sluice_status slc_depth_options_check(const slc_training_options *options, const sluice_model_config *model);
 
 /* Do steps leave layers out? */

@@ -132,6 +132,13 @@ double slc_measured_slot_s(const slc_measure *measure, uint32_t slot)
     return median_of(&measure->slots[slot]);
 }
 
+bool slc_measure_lacks_slots(const slc_measure *measure, const slc_job *job)
+{
+    bool lacks = false;
+    for (uint32_t s = 0; s < slc_job_slots(job); s++) lacks |= !measure->slots[s].count;
+    return lacks;
+}
+
 double slc_measured_compute_s(const slc_measure *measure, const slc_job *job)
 {
     double sum_s = 0;

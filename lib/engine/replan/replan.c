@@ -16,7 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WARM_UP_STEPS = 1, MEASURED_STEPS = 2, MEASURED_AGAIN = 6 };
+/* MEASURED_MORE: so many steps more at most while some slot has not run, because steps have left its layer out. */
+enum { WARM_UP_STEPS = 1, MEASURED_STEPS = 2, MEASURED_AGAIN = 6, MEASURED_MORE = 20 };
 enum { DRIFT_STEPS = 20, DRIFT_EVERY = 100 };
 static const double LEAST_GAIN = 0.005; /* units stay unless others shorten the step by more */
 
@@ -205,7 +206,8 @@ sluice_status slc_engine_after_step(sluice_runtime *rt)
         if (!status) slc_measure_reset(rt->measure, &rt->job);
         return status;
     }
-    const uint64_t measured = rt->current.measured ? MEASURED_AGAIN : MEASURED_STEPS;
+    const uint64_t usual = rt->current.measured ? MEASURED_AGAIN : MEASURED_STEPS,
+                   measured = usual + (slc_measure_lacks_slots(rt->measure, &rt->job) ? MEASURED_MORE : 0);
     if (steps < WARM_UP_STEPS + measured || rt->compression.replicas_differ) return SLUICE_OK;
     rt->planning.replan_due = false;
     slc_plan_request request = slc_engine_standing_request(rt);
