@@ -93,6 +93,18 @@ static bool is_partial(const sluice_runtime *rt, const slc_step_state *step)
     return step->leaves_out || step->micro_batches < rt->job.micro_batches;
 }
 
+/* All ranks turn to another shape together; a rank that does not ends the job with a line that names both calls. */
+static sluice_status turn_to_shape(sluice_runtime *rt, uint64_t shape)
+{
+    const uint64_t began_ns = slc_clock_ns();
+    sluice_status status = slc_shape_check(rt, shape);
+    if (status || shape == rt->shapes.now || rt->compression.on || slc_is_stage(&rt->stage)) return status;
+    status = slc_comm_meet(rt->comm, "step_begin with another shape", NULL);
+    if (!status) status = slc_shape_turn_to(rt, (uint32_t)shape);
+    rt->shapes.took_s = slc_seconds(slc_clock_ns() - began_ns);
+    return status;
+}
+
 sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *given)
 {
     sluice_step_options full = {0}, *options = &full;
@@ -114,8 +126,7 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
                          "step_begin: %u of %u micro_batches: in a pipeline each step runs all of them; leave it 0",
                          micro_batches, rt->config.micro_batches);
 
-    status = slc_shape_check(rt, options->shape);
-    if (!status) status = slc_shape_turn_to(rt, (uint32_t)options->shape);
+    status = turn_to_shape(rt, options->shape);
     if (status) return status;
 
     slc_pass *pass = &rt->train;

@@ -2,7 +2,6 @@
  * re-plan, as between the phases of a compressed optimizer. A plan that has run for a shape stays, since evaluations
  * come back to shape 0, and steps to theirs. lib/model/step_shapes_test.c covers this file. */
 
-#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/engine/model/regions.h"
@@ -119,13 +118,11 @@ static sluice_status move_over(sluice_runtime *rt, uint32_t shape)
 
 sluice_status slc_shape_turn_to(sluice_runtime *rt, uint32_t shape)
 {
-    const uint64_t began_ns = slc_clock_ns();
     if (shape == rt->shapes.now || rt->compression.on || slc_is_stage(&rt->stage)) return SLUICE_OK;
     slc_trials_end(rt);
     slc_writer_wait(&rt->writer, SLC_NONE, rt->comm); /* a new plan moves everything */
     sluice_status status = slc_runtime_drain(rt);
     if (!status) status = move_over(rt, shape);
-    rt->shapes.took_s += slc_seconds(slc_clock_ns() - began_ns);
     return slc_runtime_fail(rt, status);
 }
 
