@@ -135,6 +135,7 @@ parts=('--strategy oss' '--strategy sdp' '--strategy fsdp --recompute all'
     "--budget 90% --schedule $(default_schedule)")
 equal_bits gpt2 --micro-batches 2 --dropout 0.1
 cut=$last
+check 'four ranks' "$(weights -n 4 "${grow[@]}" --steps 3 --strategy dp)" "$(weights -n 4 "${grow[@]}" --steps 3 --strategy fsdp)"
 parts=('--strategy fsdp --recompute all')
 equal_bits folded --curriculum-batch tokens --dropout 0.1
 [ "$cut" != "$last" ] || check 'folding acts' different same
