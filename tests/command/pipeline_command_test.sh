@@ -173,7 +173,7 @@ print(four["step_s"])
 EOF
     tool plan "${profile[@]}" --pipeline 4 --micro-batches 8 --json "$work/four.json"
     check 'a way is planned as if it had been asked for' 0 \
-        "$(awk -v a="$(cat "$work/way")" -v b="$(number_of step_s "$work/four.json")" 'BEGIN { print (a - b) ^ 2 > 1e-12 }')"
+        "$(awk -v a="$(cat "$work/way")" -v b="$(number_of step_s "$work/four.json")" 'BEGIN { print ((a - b) ^ 2 > 1e-12) }')"
     refuses 'leave --pipeline-cuts out' plan "${profile[@]}" --pipeline auto --pipeline-cuts h.3
     refuses 'sluice plan weighs pipelines' sim "${profile[@]}" --pipeline auto
     refuses 'nothing fits' plan "${profile[@]}" --pipeline auto --budget 1MiB
