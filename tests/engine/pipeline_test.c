@@ -11,6 +11,7 @@
 #include <sluice/plan.h>
 #include <sluice/trace.h>
 
+#include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -450,6 +451,95 @@ static void checkpoints_fit_any_replicas(void **state)
     assert_int_equal(system(command), 0);
 }
 
+/* ---- Times and reports ---- */
+
+/* Times of layers, of which layer `slow` takes twenty times as long as any other, decide where "auto" cuts. */
+typedef struct {
+    uint32_t slow;     /* 0: no times are given */
+    const char *first; /* the first layer of stage 1; NULL: any */
+    char sha256[65];
+} timed;
+
+/* Stages say what they are, how their step went, and how long their layers take. */
+static int reports_agree(const trainer *t, int rank, const sluice_step_report *step)
+{
+    sluice_stage_report stage = SLUICE_INIT(sluice_stage_report);
+    double forward_s, backward_s, waited_s = 0;
+    uint32_t piece, before = 0;
+    const char *name;
+    RANK_CHECK(!sluice_runtime_stage(t->rt, &stage));
+    RANK_CHECK(stage.stages == 2 && stage.replicas == 1 && stage.stage == (uint32_t)rank && stage.chunks == 1);
+    RANK_CHECK(stage.layer_count == LAYERS + 2 && stage.slots_s > 0 && stage.slots_s < step->step_s);
+    RANK_CHECK(fabs(stage.idle_s + stage.exposed_s - step->exposed_s) < 1e-9);
+    for (uint32_t c = 0; c < stage.channel_count; c++) {
+        RANK_CHECK(stage.channels[c].stage == (uint32_t)(1 - rank) && stage.channels[c].step_bytes > 0);
+        waited_s += stage.channels[c].waited_s;
+    }
+    RANK_CHECK(fabs(waited_s + stage.end_s - stage.idle_s) < 1e-9);
+    for (uint32_t l = 0; l < stage.layer_count; l++) {
+        RANK_CHECK(!sluice_runtime_piece(t->rt, l, &name, &piece) && piece >= before && piece < 2);
+        RANK_CHECK(!sluice_runtime_layer_times(t->rt, l, &forward_s, &backward_s));
+        const bool here = piece == (uint32_t)rank;
+        RANK_CHECK((forward_s > 0) == here && (backward_s > 0) == here);
+        before = piece;
+    }
+    RANK_CHECK(sluice_runtime_piece(t->rt, stage.layer_count, &name, &piece) == SLUICE_ERR_ARGUMENT);
+    return 0;
+}
+
+static int train_timed(int rank, int size, void *context)
+{
+    timed *asked = context;
+    const trial t = {PLAIN, .stages = 2, .schedule = "1f1b", .seed = 4};
+    const sluice_config config = config_of(&t);
+    trainer with = {0};
+    sluice_step_report report = SLUICE_INIT(sluice_step_report);
+    static arrays all[4];
+    sluice_batch batches[4];
+    const char *name;
+    uint32_t piece = 0;
+    bool here;
+    (void)size;
+    RANK_CHECK(!sluice_world_create(NULL, &with.world));
+    RANK_CHECK(!sluice_runtime_create(with.world, &config, &with.rt));
+    const sluice_model_options options = SLUICE_INIT(sluice_model_options, .batch = BATCH, .micro_batches = 4);
+    RANK_CHECK(!sluice_model_create(with.rt, &models[0], &options, &with.model));
+    for (uint32_t l = 0; asked->slow && l < LAYERS + 2; l++)
+        RANK_CHECK(!sluice_runtime_layer_times_set(with.rt, l, l == asked->slow ? 20e-3 : 1e-3, 2e-3));
+    RANK_CHECK(sluice_runtime_layer_times_set(with.rt, LAYERS + 2, 1, 1) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(sluice_runtime_layer_times_set(with.rt, 0, 0, 1) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(!sluice_runtime_commit(with.rt));
+    RANK_CHECK(!sluice_model_init(with.model, 4));
+    for (uint32_t l = 0; asked->first && !piece; l++) RANK_CHECK(!sluice_runtime_piece(with.rt, l, &name, &piece));
+    RANK_CHECK(!asked->first || !strcmp(name, asked->first));
+    for (uint32_t m = 0; m < 4; m++) {
+        fill(&all[m], m);
+        batches[m] = batch_of(&models[0], &all[m]);
+    }
+    RANK_CHECK(!sluice_step_begin(with.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-2)));
+    RANK_CHECK(!sluice_model_step(with.model, batches, &here));
+    RANK_CHECK(!sluice_step_end(with.rt, &report));
+    if (reports_agree(&with, rank, &report)) return 1;
+    char hex[65];
+    RANK_CHECK(!sluice_runtime_weights_sha256(with.rt, hex));
+    if (rank == 0) memcpy(asked->sha256, hex, sizeof hex);
+    end(&with);
+    return 0;
+}
+
+static void cuts_follow_given_times(void **state)
+{
+    (void)state;
+    static const timed cases[] = {{0, NULL, ""}, {1, "h.1", ""}, {LAYERS, "h.3", ""}};
+    timed *all = (timed *)(void *)shared();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        all[i] = cases[i];
+        assert_int_equal(run_ranks(2, train_timed, &all[i], LIMIT_S), 0);
+        assert_string_equal(all[i].sha256, all[0].sha256);
+    }
+    munmap(all, SHARED_BYTES);
+}
+
 /* ---- Refusals ---- */
 
 static int says(sluice_status status, sluice_status wanted, const char *part)
@@ -560,6 +650,7 @@ int main(void)
         cmocka_unit_test(equal_to_data_parallel_ranks),
         cmocka_unit_test(checkpoints_fit_any_stages),
         cmocka_unit_test(checkpoints_fit_any_replicas),
+        cmocka_unit_test(cuts_follow_given_times),
         cmocka_unit_test(wrong_uses_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
