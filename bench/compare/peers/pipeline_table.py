@@ -68,6 +68,9 @@ def main():
     rows, kept = [], {}
     for link in sys.argv[5:]:
         runs = read(os.path.join(folder, link))
+        for (who, name), list_ in runs.items():
+            if any(run["step_s"] is None for run in list_):
+                sys.exit(f"{link}: {who} {name} made too few steps for a median; give STEPS=8 or more")
         mine = list(compare(link, int(ranks), runs))
         show(link, runs, mine)
         rows += mine
