@@ -30,9 +30,10 @@ def compare(link, ranks, runs):
         if not name.startswith("pipeline-"):
             continue
         mine = runs[who, name]
+        small = mine[0]["size"] == "small"
         row = {"link": link, "schedule": name.removeprefix("pipeline-"), "rounds": len(mine),
                "step_s": median(mine, "step_s"), "peak_bytes": median(mine, "peak_bytes"),
-               "cuts": mine[0]["pipeline"]["cuts"], "alone_ratio": alone,
+               "cuts": mine[0]["pipeline"]["cuts"], "alone_ratio": alone, "aimed": small,
                "idle_s": [stage["idle_s"] for stage in mine[0]["pipeline"]["stages"]]}
         if peer:
             row |= {"pytorch": peer[1], "pytorch_step_s": median(runs[peer], "step_s"),
@@ -41,7 +42,7 @@ def compare(link, ranks, runs):
         if without:
             row |= {"without": without[1], "without_step_s": median(runs[without], "step_s"),
                     "without_ratio": row["step_s"] / median(runs[without], "step_s"),
-                    "without_aim": WITHOUT_AIM.get((link, ranks, row["schedule"]))}
+                    "without_aim": WITHOUT_AIM.get((link, ranks, row["schedule"])) if small else None}
         yield row
 
 
@@ -56,8 +57,9 @@ def show(link, runs, rows):
     for row in rows:
         line = f"{row['schedule']:<12} {','.join(row['cuts']):<14} {row['step_s']:7.2f} "
         if "pytorch" in row:
-            line += (f"{row['pytorch']:<12} {row['pytorch_step_s']:6.2f} {with_aim(row['ratio'], PYTORCH_AIM)}"
-                     f" {with_aim(row['of_alone'], OF_ALONE_AIM)} ")
+            line += (f"{row['pytorch']:<12} {row['pytorch_step_s']:6.2f}"
+                     f" {with_aim(row['ratio'], PYTORCH_AIM if row['aimed'] else None)}"
+                     f" {with_aim(row['of_alone'], OF_ALONE_AIM if row['aimed'] else None)} ")
         if "without" in row:
             line += f"{row['without']:<8} {row['without_step_s']:6.2f} {with_aim(row['without_ratio'], row['without_aim'])}"
         print(line)
