@@ -204,7 +204,8 @@ static const slc_option option_rows[] = {
      "Decode JPEG files at 1/2, 1/4 or 1/8 of their size where that is enough for the model: faster; pixels differ a "
      "little"},
     {"visual-tokens", "FILE", 2, SLC_OPTION_SET, FIELD(data.visual_tokens), NULL, 0,
-     "The tokens that BEiT guesses: safetensors with \"codebook\", or with \"tokens\" of the images (default: the codebook beside "
+     "The tokens that BEiT guesses: safetensors with \"codebook\", or with \"tokens\" of the images (default: the "
+     "codebook beside "
      "the weights)",
      .set = set_data},
     {"context", "N", 2, SLC_OPTION_COUNT, FIELD(data.context), NULL, 0,

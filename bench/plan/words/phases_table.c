@@ -81,7 +81,7 @@ static uint64_t next_change(const slc_whole_run *run, uint64_t from)
 }
 
 /* Adds what step `number` takes, under a plan and with these times, to the sums of its phase. */
-static sluice_status add_step(const slc_whole_run *run, const slc_run_plan *under, const slc_times *times,
+static sluice_status add_step(const slc_whole_run *run, const slc_phase_plan *under, const slc_times *times,
                               uint64_t number, bool *left_out, slc_run_phase *sum)
 {
     const slc_job *job = &under->profile->job;
