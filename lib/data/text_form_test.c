@@ -87,11 +87,16 @@ static void files_are_what_is_in_them(void **state)
     slc_data_type type;
     char folder[PATH_MAX];
     slc_field_names_init(&names);
-    const char *text = put("words.jsonl", "words\n"), *records = put("records.txt", "{\"text\": \"a\"}\n");
+    const char *text = put("words.txt", "words\n"), *false_name = put("words.jsonl", "words\n"),
+               *records = put("records.txt", "{\"text\": \"a\"}\n");
     works(slc_dataset_type(&text, 1, SLC_DATA_AUTO, &names, &type));
     assert_int_equal(type, SLC_DATA_TEXT);
     works(slc_dataset_type(&records, 1, SLC_DATA_AUTO, &names, &type));
     assert_int_equal(type, SLC_DATA_JSON);
+    fails(slc_dataset_type(&false_name, 1, SLC_DATA_AUTO, &names, &type), SLUICE_ERR_FORMAT,
+          "its first line is no object");
+    works(slc_dataset_type(&false_name, 1, SLC_DATA_TEXT, &names, &type));
+    assert_int_equal(type, SLC_DATA_TEXT);
     const char *both[] = {text, records};
     fails(slc_dataset_type(both, 2, SLC_DATA_AUTO, &names, &type), SLUICE_ERR_ARGUMENT, "give files of one kind");
     works(slc_dataset_type(both, 2, SLC_DATA_TEXT, &names, &type));

@@ -135,7 +135,8 @@ static void check_backward(const inputs *in, sluice_dtype gradient, bool fresh)
                                                  .factor = in->factor};
         assert_int_equal(slc_residual_backward(&stream, &args), SLUICE_OK);
         test_close_typed("dx", in->dtype, in->count, dx, dx64, 1e-6, 2e-3);
-        test_close_typed("dscale", gradient, in->channels, dscale, dscale64, 1e-5, 3e-3);
+        const double bar = in->channels > 1 ? 1e-5 : 1e-4; /* a single sum may cancel nearly */
+        test_close_typed("dscale", gradient, in->channels, dscale, dscale64, bar, 3e-3);
         test_same_bits_typed("dx", in->dtype, in->count, dx, &first_dx);
         test_same_bits_typed("dscale", gradient, in->channels, dscale, TEST_FIRST(first));
         test_release(dx), test_release(dscale), test_release(workspace);
