@@ -49,12 +49,17 @@ typedef struct {
     uint32_t param_count;
 } model;
 
+/* Any plan will do here, so a planning takes little. */
+static const double EFFORT_S = 0.02;
+
 static sluice_status plan_on_rank_0(void *context, const slc_job *job, const slc_plan_request *request,
                                     slc_plan_answer *answer)
 {
+    slc_plan_request quick = *request;
     (void)context;
+    quick.effort_s = EFFORT_S;
     if (strcmp(getenv("RANK"), "0")) return slc_error(SLUICE_ERR_ARGUMENT, "rank %s plans", getenv("RANK"));
-    return slc_plan_for_budget(job, request, answer);
+    return slc_plan_for_budget(job, &quick, answer);
 }
 
 static int add_params(model *m, uint64_t *random)
