@@ -30,7 +30,7 @@ typedef struct {
     slc_case_log log;     /* rank 0's */
 } watched;
 
-/* What a run leaves beside its figures. */
+/* A run leaves this beside its figures. */
 typedef struct {
     char plan_sha256[65], log[SLC_CASE_LOG_NAME]; /* log: its folder below that of the sweep; "": there is none */
 } left_behind;

@@ -266,10 +266,10 @@ SLUICE_API sluice_status sluice_model_step(sluice_model *model, const sluice_bat
 /* While it is on, training's forwards note how much each block changes its input, which changes no weight; local, takes
  * effect with the next forward. Errors: UNSUPPORTED (the model was made without sluice_model_options.observe). */
 SLUICE_API sluice_status sluice_model_observe(sluice_model *model, bool on);
-/* Of block `block`, from 0, means over the rows (tokens, patches, padding too) of the last micro-batch of this rank
- * that was observed, with the block's input x and output y: of |y| / |x|, and of the cosine of the angle between them.
- * Both are NaN if this rank's stage has not the block, or nothing was observed. Call it after sluice_step_end. Local.
- * Errors: ARGUMENT (no such block), UNSUPPORTED (as sluice_model_observe). */
+/* Gives two means for block `block`, from 0, over the rows (tokens, patches, padding too) of the last micro-batch of
+ * this rank that was observed, with the block's input x and output y: of |y| / |x|, and of the cosine of the angle
+ * between them. Both are NaN if this rank's stage has not the block, or nothing was observed. Call it after
+ * sluice_step_end. Local. Errors: ARGUMENT (no such block), UNSUPPORTED (as sluice_model_observe). */
 SLUICE_API sluice_status sluice_model_observed(sluice_model *model, uint32_t block, double *norm_ratio, double *cosine);
 
 /* Between steps, without dropout; brackets itself with sluice_evaluate_begin and _end, so every rank calls it equally

@@ -53,7 +53,7 @@ typedef struct {
     bool placed;
 } block;
 
-/* What `lowest` of a block was before a placement raised it. */
+/* The value that `lowest` of a block had before a placement raised it. */
 typedef struct {
     uint32_t block;
     int64_t lowest;

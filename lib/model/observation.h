@@ -1,5 +1,5 @@
-/* How much each block changes its input: figures of the rows that training's forward leaves in the host's memory while
- * a model is observed. */
+/* Figures of how much each block changes its input, for the rows: training's forward leaves them in the host's memory
+ * while a model is observed. */
 #pragma once
 
 #include "lib/model/state.h"
@@ -16,5 +16,5 @@ static inline uint64_t slc_observation_bytes(const sluice_model *m)
 {
     return m->rows * 2 * sizeof(float);
 }
-/* Where the rows of a block go on the host; from now on they count as those of the current micro-batch. */
+/* Returns the place of the rows of a block on the host; from now on they count as those of the current micro-batch. */
 float *slc_observation_take(sluice_model *m, uint32_t block);

@@ -1,4 +1,4 @@
-/* What an observed model says of its blocks must be what float64 says of their inputs and outputs, for every row of the
+/* An observed model must say of its blocks what float64 says of their inputs and outputs, for every row of the
  * last micro-batch; observing changes no weight, with recomputation and in bf16 too; the extent of a state is that of
  * its elements. */
 #include "tests/support/model/lone_model.h"

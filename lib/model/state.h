@@ -130,7 +130,7 @@ typedef struct {
     uint64_t block_bytes;  /* of one block */
 } slc_model_cache;
 
-/* What training's forwards note of the blocks (observation.h). */
+/* Notes that training's forwards make of the blocks (observation.h). */
 typedef struct {
     bool wanted, on;   /* the model was made to be observed; it is now */
     slc_pinned memory; /* [blocks][each], of each row two figures (slc_likeness) */

@@ -239,7 +239,7 @@ uint64_t slc_gradient_rows(const slc_job *job, const slc_unit *unit);
  * and one for the reduction), and the marks that making a list needs. */
 uint64_t slc_row_lists_bytes(const slc_job *job, const slc_unit *unit);
 
-/* Where a stage that holds a table keeps, in its scratch memory, what belongs to the ROWS unit which another stage
+/* The scratch memory of a stage that holds a table, for the ROWS unit which another stage
  * looks up: rows that it sends (at byte 0), gradients that have come, their sums over the micro-batches of a step, and
  * lists of the rows that have sums, one of each replica. */
 typedef struct {

@@ -1,4 +1,4 @@
-/* What a step without some layers leaves out of a job. */
+/* The parts of a job that a step without some layers leaves out. */
 #pragma once
 
 #include "lib/plan/job.h"

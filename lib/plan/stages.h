@@ -43,7 +43,8 @@ sluice_status slc_staged_plan_to_json(const slc_job *whole, const slc_job *const
                                       double step_s, char **out);
 sluice_status slc_staged_plan_from_json(const slc_job *whole, const char *text, size_t length,
                                         slc_stage_jobs_function make, void *context, slc_staged_plan **out);
-/* What the plan in a file, of either version, is for, so that a profile can be set to it before the plan is read. */
+/* The job that the plan in a file, of either version, is for, so that a profile can be set to it before the plan is
+ * read. */
 typedef struct {
     bool staged; /* it is a plan of stages, for `stages` times `replicas` ranks */
     uint32_t stages, replicas, micro_batches;

@@ -91,7 +91,7 @@ static sluice_status find_rival(slc_profile *profile, uint32_t micro_batches, ui
     return SLUICE_OK;
 }
 
-/* If all ranks can share the micro-batches. */
+/* Finds the plan without a pipeline, unless the ranks cannot share the micro-batches evenly. */
 static sluice_status find_rival_of(const slc_pipeline_options *options, slc_profile *profile, uint64_t budget_bytes,
                                    uint8_t recompute, slc_pipeline_rival *rival)
 {

@@ -17,7 +17,7 @@ typedef struct {
     slc_weighing *out;
 } comparison;
 
-/* What does not fit, or has too few layers, is no error of the whole. */
+/* Notes why one way cannot be taken: a plan that does not fit, or too few layers, is no error of the whole. */
 static sluice_status take_why(sluice_status status, slc_weighed *way)
 {
     if (status != SLUICE_ERR_BUDGET && status != SLUICE_ERR_ARGUMENT) return status;

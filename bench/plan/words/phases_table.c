@@ -35,7 +35,7 @@ static uint64_t bytes_of_item(const slc_job *job, const slc_plan *plan, const sl
     return item->kind == SLC_ITEM_ALL_REDUCE || item->kind == SLC_ITEM_EXCHANGE ? 2 * part : part;
 }
 
-/* What a step of the run leaves out. */
+/* The micro-batches and layers of a step of the run. */
 typedef struct {
     uint32_t micro_batches; /* it runs so many */
     const bool *left_out;   /* [layers]; NULL: none */

@@ -1,4 +1,5 @@
-/* How many units have each strategy. Rows of a table that are looked up are not counted: they have no choice. */
+/* The number of units that have each strategy, and its words. Rows of a table that are looked up are not counted: they
+ * have no choice. */
 #pragma once
 
 #include "lib/plan/job.h"

@@ -20,7 +20,7 @@ static const char head[] = "step,layer,norm_ratio,cosine,variance_norm,variance_
 static const char state[] = "exp_avg_sq";
 enum { NAME_BYTES = 24, LINE_BYTES = 160 };
 
-/* What one rank knows of a layer. */
+/* The figures that one rank has of a layer. */
 typedef struct {
     double ratio, cosine, ranks; /* sums over the ranks that have the block */
     double squares, largest;     /* of the second moment */

@@ -1,4 +1,4 @@
-/* What comes after the last step of a run: figures, weights, the evaluation of the end and other files. */
+/* The end of a run, after its last step: figures, weights, the evaluation of the end and other files. */
 #pragma once
 
 #include "bench/train/log/observer.h"

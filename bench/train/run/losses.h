@@ -1,4 +1,4 @@
-/* What is noted of the losses of a run while it goes on: their smoothed mean, one that jumps, and steps that were
+/* Notes of the losses of a run while it goes on: their smoothed mean, one that jumps, and steps that were
  * skipped. */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* What was measured: the times of layers; the steps of the plan that runs, beside its prediction.
+/* Reports of what was measured: the times of layers; the steps of the plan that runs, beside its prediction.
  * tests/engine/drift_test.c covers this file. */
 #include "lib/base/numbers/floats.h"
 #include "lib/base/integer.h"

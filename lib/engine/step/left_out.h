@@ -1,4 +1,4 @@
-/* What a step leaves out: layers, and what only they use. Private to lib/engine. */
+/* Layers that a step leaves out, and what only they use. Private to lib/engine. */
 #pragma once
 
 #include "lib/engine/state.h"

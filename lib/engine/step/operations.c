@@ -242,7 +242,7 @@ static void fill_reduction(const sluice_runtime *rt, const slc_item *item, const
     op->scale = step->scale;
     op->any_order = rt->config.sums == SLUICE_SUMS_NCCL;
     op->accumulate = rt->job.each && micro_batch > 0;
-    /* What rows' gradients are added to is looked at after that. */
+    /* A table is looked at later, when the gradients of its rows have been added. */
     if (rt->job.units[item->unit].role == SLC_UNIT_WHOLE && last_reduction(rt, item) &&
         item->unit != slc_stage_rows_table(rt))
         op->call = on_reduced;

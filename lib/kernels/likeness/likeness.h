@@ -1,4 +1,4 @@
-/* How much each row of an array differs from the same row of another one, as the output of a block from its input:
+/* Compares each row of an array with the same row of another one, as the output of a block with its input:
  *   out[r][0] = |y_r| / |x_r|            0 if |x_r| is
  *   out[r][1] = x_r y_r / (|x_r| |y_r|)  the cosine of the angle between them; 0 if a norm is
  * Both are of single rows, so that a mean over rows is that over tokens. */

@@ -140,7 +140,7 @@ sluice_status slc_layer_shape_rows(const sluice_model *m, sluice_activation *act
     return status;
 }
 
-/* What a head has stays whole: chunks and answers do not follow the length. All other tensors of text have as many
+/* Tensors of a head stay whole: chunks and answers do not follow the length. All other tensors of text have as many
  * bytes for each token. */
 static bool follows_length(const slc_model_layer *layer)
 {

@@ -33,7 +33,7 @@ sluice_dtype slc_layer_run_gradient_dtype(const slc_layer_run *run, slc_param_pl
 /* Returns this micro-batch's dropout at a place of the layer whose tensor has `per_sequence` elements for each
  * sequence. */
 slc_dropout slc_layer_run_dropout(const slc_layer_run *run, uint32_t place, uint64_t per_sequence);
-/* What the branches of a block are multiplied by in this run. */
+/* Returns the factor of the branches of a block in this run. */
 float slc_layer_run_factor(const slc_layer_run *run);
 bool slc_layer_run_drops(const slc_layer_run *run);
 /* Returns this micro-batch's stochastic depth of a branch, with its draws at a place of the block. */
