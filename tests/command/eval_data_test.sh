@@ -152,7 +152,7 @@ budgets_and_mistakes() {
     refuses '--logits and --gradients go with --inputs' --weights gpt2 --data short --logits l
     printf a >letter
     refuses 'a text of one token' --weights gpt2 --data letter
-    refuses 'codebook' --weights "$golden/beit_masked" --data images
+    refuses 'has no visual_tokens.safetensors.*give --visual-tokens FILE' --weights "$golden/beit_masked" --data images
 }
 
 next_tokens

@@ -125,7 +125,7 @@ skipped_at_the_end() {
         --onebit 'local_step_scaler=1,local_step_clipper=16')
     train "${common[@]}" --steps 12 --save "$work/skipped.run"
     check 'local steps: saved' 0 $code
-    train "${common[@]}" --steps 22 --resume "$work/skipped.run" --lr 1e6 --eval-every 4 --csv "$work/skipped.csv"
+    train "${common[@]}" --steps 22 --resume "$work/skipped.run" --lr 1e6 --new-recipe --eval-every 4 --csv "$work/skipped.csv"
     check 'a last step that is always skipped' 1 $code
     check 'which is said' yes "$(grep -q 'step 22, the last, was skipped 9 times' "$work/err" && echo yes)"
     check 'those before it are put off' 21 "$(tail -1 "$work/skipped.csv" | cut -d, -f1)"
@@ -165,7 +165,7 @@ train -n 4 --optimizer onebit_adam --strategy onebit --steps 24 --freeze-step 20
 check '4 ranks' 0 $code
 one_bit_an_element "$work/four.json" 4
 phases 2 onebit_lamb --lr 0.005
-phases 2 zero_one_adam
+phases 2 zero_one_adam --lr 5e-4
 local_steps
 schedules
 as_the_original

@@ -158,13 +158,13 @@ P
 
 # A run begins with lines about its model, data, budget and plan, from rank 0 alone.
 first_lines() {
-    train -n 2 --steps 4 --budget 60% --optimizer lamb
+    train -n 2 --steps 4 --budget 95% --optimizer lamb
     check 'a run within a budget' 0 $code
     local dp
-    dp=$(sed -n 's/^budget  .* = 60% of the \([0-9.]*\) MiB that dp takes at least$/\1/p' out)
+    dp=$(sed -n 's/^budget  .* = 95% of the \([0-9.]*\) MiB that dp takes at least$/\1/p' out)
     check 'the budget is a share of the least that dp works in' yes \
         "$(awk -v dp="$dp" -v budget="$(sed -n 's/^budget  *\([0-9.]*\) MiB a rank .*/\1/p' out)" \
-            'BEGIN { d = budget - 0.6 * dp; print (d * d < 0.01 ? "yes" : "no") }')"
+            'BEGIN { d = budget - 0.95 * dp; print (d * d < 0.01 ? "yes" : "no") }')"
     says 'the model' 'model      gpt2 nano: 224,640 parameters, fp32' out
     says 'the data' 'data       text: 1 file, ' out
     says 'the ranks' "ranks      2 that share this host's memory, 1 thread each, on cpu" out

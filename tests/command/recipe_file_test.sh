@@ -96,7 +96,7 @@ runs = json.load(open(sys.argv[1]))["runs"]
 for path in sys.argv[2:]:
     own = [r for r in runs if r["recipe_file"] == path]
     print(len(own), len({r["weights_sha256"] for r in own}), own[0]["steps_done"], own[0]["tokens_seen"][-1],
-          own[0]["label"] == path, own[0]["recipe"]["rate"]["schedule"])
+          own[0]["label"].startswith(path), own[0]["recipe"]["rate"]["schedule"])
 PY
     check 'with the steps, rates and batches of each' '2 1 6 384.0 True constant 2 1 8 768.0 True cosine' \
         "$(paste -sd' ' "$work/said")"

@@ -13,6 +13,7 @@
 #include <setjmp.h>
 #include <sys/types.h>
 #include <cmocka.h>
+#include <sys/mman.h>
 
 enum { ELEMENTS = 1 << 18 }; /* 5 MiB of values, gradients, Adam's states and staging */
 
@@ -33,6 +34,17 @@ int __wrap_ftruncate(int fd, off_t bytes)
     if (!segments_fail || bytes < ELEMENTS) return __real_ftruncate(fd, bytes);
     errno = ENOMEM;
     return -1;
+}
+
+/* One rank alone maps memory of its own first. */
+void *__real_mmap(void *base, size_t bytes, int protection, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *base, size_t bytes, int protection, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *base, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    if (!segments_fail || fd >= 0 || bytes < sizeof(float) * ELEMENTS)
+        return __real_mmap(base, bytes, protection, flags, fd, offset);
+    errno = ENOMEM;
+    return MAP_FAILED;
 }
 
 typedef struct {

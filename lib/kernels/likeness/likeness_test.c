@@ -1,5 +1,6 @@
-/* Both figures must agree with float64 for both types, with equal bits for every instruction set and thread count; a
- * row beside itself has 1 and 1, beside its negative 1 and -1, and a row of zeros has no angle. */
+/* Both figures must agree with float64 for both types, with equal bits for every instruction set and thread count of
+ * the host, and for those of a GPU; a row beside itself has 1 and 1, beside its negative 1 and -1, and a row of zeros
+ * has no angle. */
 #include "tests/support/kernels/arrays.h"
 #include "lib/kernels/likeness/likeness.h"
 
@@ -10,7 +11,7 @@ static void check(sluice_dtype dtype, uint64_t rows, uint64_t channels)
     double *x64 = test_widen_typed(dtype, count, x), *y64 = test_widen_typed(dtype, count, y),
            *want = test_doubles(2 * rows);
     slc_likeness_ref(&(slc_likeness_args){.rows = rows, .channels = channels, .x = x64, .y = y64, .out = want});
-    float *first = NULL;
+    float *first[TEST_KINDS] = {0};
     TEST_EACH_WAY_OF(way, count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
         sluice_stream stream = test_stream(threads);
@@ -18,11 +19,12 @@ static void check(sluice_dtype dtype, uint64_t rows, uint64_t channels)
         const slc_likeness_args args = {.dtype = dtype, .rows = rows, .channels = channels, .x = x, .y = y, .out = out};
         assert_int_equal(slc_likeness(&stream, &args), SLUICE_OK);
         test_close("likeness", 2 * rows, out, want, 1e-5);
-        test_same_bits("likeness", 2 * rows, out, &first);
+        test_same_bits("likeness", 2 * rows, out, TEST_FIRST(first));
         test_release(out);
         slc_stream_destroy(&stream);
     }
-    test_release(x), test_release(y), test_release(x64), test_release(y64), test_release(want), test_release(first);
+    test_release(x), test_release(y), test_release(x64), test_release(y64), test_release(want), test_release(first[0]),
+        test_release(first[1]);
 }
 
 static void agrees_with_float64(void **state)

@@ -38,8 +38,7 @@ template <class T> struct residual_elements {
             if (bias) v[e] += gpu_widen(bias[column]);
             if (dropout.limit) v[e] *= gpu_dropout_factor(dropout, at + e);
             if (scale) v[e] *= gpu_widen(scale[column]);
-            if (path.draw.limit) v[e] *= drawn;
-            v[e] *= a.factor;
+            v[e] *= a.factor * drawn;
             if (a.residual) v[e] += rest[e];
         }
         gpu_store8((T *)a.out + at, aligned, left, v);
@@ -63,8 +62,8 @@ template <class T> struct residual_column {
     __device__ float operator()(uint64_t row, uint64_t column) const
     {
         const uint64_t at = row * a.channels + column;
-        float d = a.factor * gpu_widen(((const T *)a.dout)[at]);
-        if (path.draw.limit) d *= gpu_dropout_factor(path.draw, row / path.rows);
+        const float drawn = path.draw.limit ? gpu_dropout_factor(path.draw, row / path.rows) : 1.0f;
+        const float d = gpu_widen(((const T *)a.dout)[at]) * (a.factor * drawn);
         const float factor = dropout.limit ? gpu_dropout_factor(dropout, at) : 1.0f;
         float kept = gpu_widen(((const T *)a.x)[at]), slope = d * gpu_widen(((const T *)a.scale)[column]);
         if (a.bias) kept += gpu_widen(((const T *)a.bias)[column]);
