@@ -21,7 +21,7 @@
 
 enum { ELEMENTS = 200000, SLOW_US = 100 };
 
-static useconds_t write_us = SLOW_US;
+static _Atomic useconds_t write_us = SLOW_US;
 static bool no_threads;
 
 /* Every write of a checkpoint takes a while. */
