@@ -12,6 +12,12 @@ bench() { # OPTION...: output in $work/out and $work/err, exit code in $code
     code=$?
 }
 
+# A pipeline's looked-up table is split without a word, as `sluice train --pipeline` has it.
+tied_by_itself() {
+    bench -n 2 --pipeline 2 --micro-batches 2 --steps 3 --output "$work/tied"
+    check 'a pipeline without --tied' '0 1' "$code $(grep -cE '^adamw +pipeline 2 ' "$work/out")"
+}
+
 refuses() { # words of the message, then OPTION...
     local words=$1
     shift
@@ -57,6 +63,7 @@ refusals() {
     refuses 'runs without --pipeline' -n 2 --pipeline 2 --tradeoff
 }
 
+tied_by_itself
 sweep
 refusals
 [ $failed = 0 ] && echo "sluice bench --pipeline: all as promised"

@@ -604,7 +604,9 @@ const char *slc_training_tokenizer(const slc_training_options *o)
 bool slc_training_speaks(const slc_training_options *o)
 {
     const int family = slc_option_place(choices.models, o->model);
-    return family >= 0 && !slc_family_of((sluice_model_family)family)->sees && !strcmp(o->head, "tokens");
+    const bool tokens =
+        !*o->head || !strcmp(o->head, "tokens"); /* a model of text has that head unless another is given */
+    return family >= 0 && !slc_family_of((sluice_model_family)family)->sees && tokens;
 }
 
 /* ---- Between ranks ---- */

@@ -69,8 +69,8 @@ bool slc_training_option_must_equal(const char *name); /* EQUAL; false for a nam
  * NULL: bytes are tokens. */
 const char *slc_training_tokenizer(const slc_training_options *options);
 
-/* Returns whether the model's losses are of tokens of text, so that their exponential is a perplexity. The options have
- * passed the check. */
+/* Returns whether the model's losses are of tokens of text, so that their exponential is a perplexity. The name of the
+ * model has passed the check. */
 bool slc_training_speaks(const slc_training_options *options);
 
 /* Refuses a name that is not among an option's choices. Errors: ARGUMENT, UNSUPPORTED. */
