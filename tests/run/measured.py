@@ -8,6 +8,39 @@ import time
 GRACE_S = 10  # between asking a command to end and ending it
 running = set()
 lock = threading.Lock()
+starts = False  # the main thread is between making a process and knowing it
+waiting = False  # a signal came meanwhile
+
+
+def interrupt(*_):
+    """A signal's handler: KeyboardInterrupt, but not before a process that is being made can be ended with the others."""
+    global waiting
+    if starts:
+        waiting = True
+    else:
+        raise KeyboardInterrupt
+
+
+def start(argv, env):
+    """Returns a process in a session of its own, which end_all knows."""
+    global starts
+    starts = threading.current_thread() is threading.main_thread() or starts
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               env={**os.environ, **(env or {})}, start_new_session=True, text=True, errors="replace")
+    with lock:
+        running.add(process.pid)
+    return process
+
+
+def started():
+    """Says that the main thread knows its process, or has none; raises what came meanwhile."""
+    global starts, waiting
+    if threading.current_thread() is not threading.main_thread():
+        return
+    starts = False
+    if waiting:
+        waiting = False
+        raise KeyboardInterrupt
 
 
 class Ended:
@@ -53,14 +86,11 @@ def measured(argv, on_line, env=None, limit_s=600):
     limit_s is ended, and on_line told so."""
     begin = time.monotonic()
     try:
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   env={**os.environ, **(env or {})}, start_new_session=True, text=True,
-                                   errors="replace")
+        process = start(argv, env)
     except OSError as error:
+        started()
         on_line(f"dev: {argv[0]}: {error.strerror}")
         return Ended(127, 0.0, 0.0)
-    with lock:
-        running.add(process.pid)
     expired = threading.Event()
 
     def expire():
@@ -71,6 +101,7 @@ def measured(argv, on_line, env=None, limit_s=600):
     timer.daemon = True
     timer.start()
     try:
+        started()
         for line in process.stdout:
             on_line(line.rstrip("\n"))
         _, status, used = os.wait4(process.pid, 0)

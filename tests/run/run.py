@@ -16,7 +16,7 @@ import time
 import budget
 import forms
 import whole
-from measured import end_all, measured
+from measured import end_all, interrupt, measured
 from tally import seconds_of, tally
 from time_left import TimeLeft
 
@@ -476,10 +476,8 @@ def count_asked_for(word):
 def main(words):
     interrupted = False
 
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, interrupt)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, interrupt)
     try:
         if words[:1] == ["stress"]:
             form = forms.stressed(*map(count_asked_for, words[1:]))
