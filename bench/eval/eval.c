@@ -11,7 +11,7 @@
 #include "bench/eval/eval.h"
 #include "lib/base/status.h"
 #include "lib/data/dataset.h"
-#include "lib/model/inputs.h"
+#include "lib/model/batch/inputs.h"
 #include "lib/model/params.h"
 #include "lib/weights/safetensors/safetensors.h"
 

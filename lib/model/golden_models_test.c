@@ -4,7 +4,7 @@
 #include "tests/support/model/lone_model.h"
 
 #include "lib/device/device.h"
-#include "lib/model/inputs.h"
+#include "lib/model/batch/inputs.h"
 #include "lib/model/params.h"
 #include "lib/weights/safetensors/safetensors.h"
 

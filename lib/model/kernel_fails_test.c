@@ -3,7 +3,7 @@
 #include "tests/support/model/lone_model.h"
 
 #include "tests/support/kernels/failing_kernel.h"
-#include "lib/model/inputs.h"
+#include "lib/model/batch/inputs.h"
 
 #include <stdio.h>
 

@@ -7,11 +7,11 @@
 #include "lib/base/status.h"
 #include "lib/kernels/gemm/gemm.h"
 #include "lib/model/cache.h"
-#include "lib/model/kept_blocks.h"
+#include "lib/model/blocks/kept_blocks.h"
 #include "lib/model/layers/layers.h"
 #include "lib/model/layers/layer_run.h"
-#include "lib/model/micro_batch.h"
-#include "lib/model/observation.h"
+#include "lib/model/batch/micro_batch.h"
+#include "lib/model/blocks/observation.h"
 #include "lib/model/state.h"
 
 #include <math.h>

@@ -106,7 +106,7 @@ ROOMS = {
     },
     "lib/data": {"images": [], "records": [], "tokenizer_files": []},
     "lib/tokenizer": {"unicode": [], "read": ["unicode"]},
-    "lib/model": {"layers": [], "weights": []},
+    "lib/model": {"batch": [], "blocks": ["batch"], "layers": ["blocks"], "weights": []},
     "lib/optim": {"onebit": []},
     "lib/weights": {"families": [], "safetensors": []},
     "lib/plan": {"effort": [], "json": [], "measured": [], "validate": []},
@@ -155,7 +155,7 @@ CLIENTS = {
     },
     "bench/eval": {
         "lib/model/gradient_keeper.h": "eval keeps gradients where an optimizer would use them up",
-        "lib/model/inputs.h": "eval reads a model's inputs from safetensors",
+        "lib/model/batch/inputs.h": "eval reads a model's inputs from safetensors",
         "lib/model/params.h": "eval writes gradients under Hugging Face's names",
         "lib/weights/safetensors/safetensors.h": "eval writes logits and gradients as safetensors",
     },

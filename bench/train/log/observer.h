@@ -1,7 +1,7 @@
-/* --observe N: what papers on training look at, every N steps. Of each block the means over tokens of |y| / |x| and of
- * the cosine between its input x and its output y, of the last micro-batch of each rank; of each layer the norm and the
- * largest element of Adam's second moment. Rank 0 writes them to observed.csv in the folder of --log, and draws them at
- * the end. One thread. */
+/* Figures that papers on training look at, every N steps (--observe N). A block has the means over tokens of |y| / |x|
+ * and of the cosine between its input x and its output y, in the last micro-batch of each rank; a layer has the norm
+ * and the largest element of Adam's second moment. Rank 0 writes them to observed.csv in the folder of --log, and draws
+ * them at the end. One thread. */
 #pragma once
 
 #include "bench/train/options/options.h"
@@ -21,10 +21,11 @@ typedef struct {
 
 /* *out is NULL if the options do not ask for it. Errors: PATH, IO, MEMORY, on rank 0; those of all ranks are alike. */
 sluice_status slc_training_observer_open(const slc_training_observed *of, slc_training_observer **out);
-/* Before step number `step`, from 1: lets the model note what it does if the step is one of those. */
+/* Lets the model note its figures if step number `step`, from 1, is to be observed. Call it before that step. */
 sluice_status slc_training_observer_begin(slc_training_observer *observer, uint64_t step);
-/* Behind that step, between steps. Collective where the step was observed. Errors: those of sluice_param_state_extent
- * and of the world. A row that cannot be written is told once, and the run goes on. */
+/* Writes the figures of step number `step` if it was observed. Call it after that step, before the next one begins. It
+ * is collective for an observed step. Errors: those of sluice_param_state_extent and of the world. A row that cannot be
+ * written is told once, and the run goes on. */
 sluice_status slc_training_observer_end(slc_training_observer *observer, uint64_t step);
 /* Writes observed.gp and has observed.svg and .png drawn, if anything was observed. A line on `out` says so. Errors:
  * PATH, IO, SYSTEM. On ranks but 0 it does nothing. */

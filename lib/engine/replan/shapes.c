@@ -1,6 +1,6 @@
 /* The job of a shape differs from that of another in the bytes of activations and workspaces alone, so moving over is a
  * re-plan, as between the phases of a compressed optimizer. A plan that has run for a shape stays, since evaluations
- * come back to shape 0, and steps to theirs. lib/model/step_shapes_test.c covers this file. */
+ * come back to shape 0, and steps to theirs. lib/model/batch/step_shapes_test.c covers this file. */
 
 #include "lib/base/log.h"
 #include "lib/base/status.h"

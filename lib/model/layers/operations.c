@@ -10,7 +10,7 @@
 #include "lib/kernels/residual/residual.h"
 #include "lib/model/layers/layer_run.h"
 #include "lib/model/layers/logits.h"
-#include "lib/model/observation.h"
+#include "lib/model/blocks/observation.h"
 
 static void *at(slc_layer_run *run, slc_view view, sluice_dtype dtype)
 {

@@ -1,6 +1,6 @@
 /* A block adds two branches to the residual stream, so a step without it is one in which both are 0: the block above
  * reads what the block below has written, and what is left in the mean is right if kept branches are scaled. */
-#include "lib/model/kept_blocks.h"
+#include "lib/model/blocks/kept_blocks.h"
 
 #include "lib/base/status.h"
 

@@ -1,6 +1,6 @@
 /* Checks a caller's micro-batch and lays it out as the device's copies read it; adds up the losses that come back.
- * golden_models_test.c covers this file. */
-#include "lib/model/micro_batch.h"
+ * lib/model/golden_models_test.c covers this file. */
+#include "lib/model/batch/micro_batch.h"
 
 #include "lib/base/integer.h"
 #include "lib/base/status.h"

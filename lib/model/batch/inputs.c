@@ -1,5 +1,5 @@
 /* Finds tensors by name; each has one legal shape. */
-#include "lib/model/inputs.h"
+#include "lib/model/batch/inputs.h"
 
 #include "lib/base/status.h"
 #include "lib/model/params.h"

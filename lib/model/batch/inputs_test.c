@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "lib/model/inputs.h"
+#include "lib/model/batch/inputs.h"
 #include "lib/weights/tensors.h"
 #include "lib/weights/tensors_parts.h"
 

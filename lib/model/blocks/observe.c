@@ -1,6 +1,6 @@
 /* The public calls of observing a model. observation_test.c covers this file. */
 #include "lib/base/status.h"
-#include "lib/model/micro_batch.h"
+#include "lib/model/batch/micro_batch.h"
 #include "lib/model/model.h"
 
 #include <math.h>
