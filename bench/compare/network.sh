@@ -8,6 +8,7 @@
 # Environment: SLUICE=the command, RATES, SIZE and BLOCK in bytes, AHEAD, ITERATIONS, BURST, OUT.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+source bench/compare/peers/progress.sh
 rounds=${1:-5}
 export SLUICE=${SLUICE:-build/release/bench/sluice}
 read -ra rates <<<"${RATES:-1gbit 4gbit}"
@@ -16,10 +17,6 @@ out=${OUT:-bench/results/network.json}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export PYTHONDONTWRITEBYTECODE=1
-
-progress() { # TEXT: one line of a terminal, rewritten
-    if [ -t 2 ]; then printf '\r%-70s\r%s' '' "$1" >&2; fi
-}
 
 in_namespaces() { # RATE NAME COMMAND...
     local rate=$1 name=$2

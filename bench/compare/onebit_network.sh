@@ -8,6 +8,7 @@
 # STEPS, FREEZE=the last step of the warm-up, BURST, OUT.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+source bench/compare/peers/progress.sh
 rounds=${1:-3}
 export SLUICE=${SLUICE:-build/release/bench/sluice}
 read -ra rates <<<"${RATES:-1gbit}"
@@ -20,10 +21,6 @@ out=${OUT:-bench/results/onebit_network.json}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export PYTHONDONTWRITEBYTECODE=1
-
-progress() { # TEXT: one line of a terminal, rewritten
-    if [ -t 2 ]; then printf '\r%-70s\r%s' '' "$1" >&2; fi
-}
 
 in_namespaces() { # NAME COMMAND...: rank 0's output in $work/output
     progress "round $round of $rounds, $rate: $1"

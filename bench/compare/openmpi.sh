@@ -4,6 +4,7 @@
 #   bench/compare/openmpi.sh [ROUNDS]        environment: SLUICE=the command, SIZES, ITERATIONS, RANKS, OUT
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+source bench/compare/peers/progress.sh
 rounds=${1:-7}
 sluice=${SLUICE:-build/release/bench/sluice}
 read -ra sizes <<<"${SIZES:-1048576 16777216}"
@@ -14,10 +15,6 @@ out=${OUT:-bench/results/openmpi.json}
 operations="all_reduce reduce_scatter all_gather"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-
-progress() { # text: one line of a terminal, rewritten
-    if [ -t 2 ]; then printf '\r%-60s\r%s' '' "$1" >&2; fi
-}
 
 aim() { # ranks, operation: the ratio that we want at least
     case "$1 $2" in

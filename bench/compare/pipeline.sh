@@ -10,6 +10,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 source bench/compare/peers/pytorch_environment.sh
+source bench/compare/peers/progress.sh
 rounds=${1:-3}
 export SLUICE=${SLUICE:-build/release/bench/sluice}
 ranks=${RANKS:-2} micro_batches=${MICRO_BATCHES:-4} burst=${BURST:-128kb} out=${OUT:-bench/results/pipeline.json}
@@ -21,10 +22,6 @@ shape=(--size "${SIZE:-small}" --batch "${BATCH:-2}" --context "${CONTEXT:-64}" 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
-
-progress() { # TEXT: one line of a terminal, rewritten
-    if [ -t 2 ]; then printf '\r%-70s\r%s' '' "$1" >&2; fi
-}
 
 on_ranks() { # COMMAND...: rank 0's output in $work/output
     local run=("$SLUICE" run -n "$ranks" --)

@@ -8,6 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 source bench/compare/peers/pytorch_environment.sh
+source bench/compare/peers/progress.sh
 rounds=${1:-3}
 sluice=${SLUICE:-build/release/bench/sluice}
 size=${SIZE:-small} batch=${BATCH:-4} context=${CONTEXT:-64} steps=${STEPS:-8} ranks=${RANKS:-2}
@@ -16,10 +17,6 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/runs"
 export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
-
-progress() { # text: one line of a terminal, rewritten
-    if [ -t 2 ]; then printf '\r%-60s\r%s' '' "$1" >&2; fi
-}
 
 shape=(--size "$size" --batch "$batch" --context "$context" --steps "$steps" --threads 1)
 

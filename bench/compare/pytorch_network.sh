@@ -11,6 +11,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 source bench/compare/peers/pytorch_environment.sh
+source bench/compare/peers/progress.sh
 rounds=${1:-3}
 export SLUICE=${SLUICE:-build/release/bench/sluice}
 read -ra rates <<<"${RATES:-1gbit 4gbit}"
@@ -23,10 +24,6 @@ out=${OUT:-bench/results/pytorch_network.json}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
-
-progress() { # TEXT: one line of a terminal, rewritten
-    if [ -t 2 ]; then printf '\r%-70s\r%s' '' "$1" >&2; fi
-}
 
 in_namespaces() { # COMMAND...: rank 0's output in $work/output
     bench/compare/namespaces.sh -n 2 --rate "$rate" --burst "$burst" --only 0 -- "$@" >"$work/output" 2>"$work/errors" ||

@@ -10,6 +10,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 source bench/compare/peers/pytorch_environment.sh
+source bench/compare/peers/progress.sh
 rounds=${1:-3}
 sluice=${SLUICE:-build/release/bench/sluice}
 size=${SIZE:-small} shapes=${SHAPES:-4x64 1x1024} steps=${STEPS:-10}
@@ -18,10 +19,6 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/runs"
 export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
-
-progress() { # text: one line of a terminal, rewritten
-    if [ -t 2 ]; then printf '\r%-60s\r%s' '' "$1" >&2; fi
-}
 
 run() { # NAME COMMAND...
     taskset -c "$cores" "${@:2}" >"$work/output" 2>"$work/errors" || { echo "$1:" >&2; cat "$work/errors" >&2; exit 1; }

@@ -9,8 +9,8 @@ schedule of PyTorch's.
 import os
 import sys
 
-from pytorch_table import read
-from results import machine, median, with_aim, write
+from pytorch_table import read, write_links
+from results import median, with_aim
 
 PYTORCH_AIM = 0.6         # time over PyTorch's fastest schedule
 OF_ALONE_AIM = 0.9        # that ratio over the ratio of one rank alone
@@ -67,7 +67,7 @@ def show(link, runs, rows):
 
 def main():
     folder, result, burst, ranks = sys.argv[1:5]
-    rows, kept = [], {}
+    rows, by_link = [], {}
     for link in sys.argv[5:]:
         runs = read(os.path.join(folder, link))
         for (who, name), list_ in runs.items():
@@ -76,13 +76,8 @@ def main():
         mine = list(compare(link, int(ranks), runs))
         show(link, runs, mine)
         rows += mine
-        kept[link] = {f"{who} {name}": list_ for (who, name), list_ in runs.items()}
-    peer = next((run for runs in kept.values() for name, list_ in runs.items() if name.startswith("pytorch")
-                 for run in list_), {})
-    print()
-    write(result, {"rows": rows, "runs": kept,
-                   "environment": {"network": "network namespaces, veth, tc tbf", "burst": burst, "ranks": int(ranks),
-                                   "torch": peer.get("torch"), **machine()}})
+        by_link[link] = runs
+    write_links(result, rows, by_link, burst, int(ranks))
 
 
 if __name__ == "__main__":

@@ -119,7 +119,7 @@ def make_optimizer(model, learning_rate):
         return torch.optim.AdamW(model.parameters(), **settings), "default"
 
 
-def train(options, rank):
+def train(options, rank, _):
     torch.manual_seed(1)
     model = distribute(GPT2(*SIZES[options.size]), options.mode)
     optimizer, kind = make_optimizer(model, options.lr)
@@ -139,35 +139,43 @@ def train(options, rank):
     return times, losses, kind
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--mode", choices=["alone", "ddp", "fsdp2", "fsdp2_keep"], default="alone")
+def run(parser, way, batch, train):
+    """Adds the options that all of these programs have, `batch` being the usual one, and lets train(options, rank, ranks)
+    make the steps; without a process group if the option `way`, which the parser has, is "alone". Rank 0 prints one line
+    of JSON with that option and what train returns: seconds and losses of each step, and the optimizer's kind."""
     parser.add_argument("--size", choices=SIZES, default="small")
-    parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--batch", type=int, default=batch)
     parser.add_argument("--context", type=int, default=64)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--lr", type=float, default=0.001)
     parser.add_argument("--data", default="/usr/share/common-licenses")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    if options.mode != "alone":
+    if getattr(options, way) != "alone":
         dist.init_process_group("gloo")
-    rank = dist.get_rank() if dist.is_initialized() else 0
-    times, losses, kind = train(options, rank)
+    grouped = dist.is_initialized()
+    rank, ranks = (dist.get_rank(), dist.get_world_size()) if grouped else (0, 1)
+    times, losses, kind = train(options, rank, ranks)
     resident = torch.tensor([resident_bytes()], dtype=torch.int64)
-    if dist.is_initialized():
+    if grouped:
         dist.all_reduce(resident, op=dist.ReduceOp.MAX)
     if rank == 0:
         measured = times[WARM_UP:] or times
-        print(json.dumps({"mode": options.mode, "step_s": statistics.median(measured), "step_min_s": min(measured),
+        print(json.dumps({way: getattr(options, way), "step_s": statistics.median(measured), "step_min_s": min(measured),
                           "rss_bytes": int(resident.item()), "losses": losses, "optimizer": kind,
                           "torch": torch.__version__}), flush=True)
-    if dist.is_initialized():
+    if grouped:
         dist.barrier()
         sys.stdout.flush()
         os._exit(0)  # gloo's threads now and then abort in destroy_process_group; everything is measured
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mode", choices=["alone", "ddp", "fsdp2", "fsdp2_keep"], default="alone")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
+    run(parser, "mode", 4, train)
 
 
 if __name__ == "__main__":

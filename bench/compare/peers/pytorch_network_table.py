@@ -8,8 +8,8 @@ reads FOLDER/RATE/ROUND.WHO.NAME.json, WHO being sluice, pytorch or tcp.
 import os
 import sys
 
-from pytorch_table import read
-from results import machine, median, with_aim, write
+from pytorch_table import read, write_links
+from results import median, with_aim
 
 RANKS = 2
 BYTES = 4  # of a value
@@ -73,19 +73,14 @@ def main():
     folder, result, burst = sys.argv[1:4]
     split = sys.argv.index("--")
     rates, pairs = sys.argv[4:split], [tuple(pair.rsplit(":", 1)) for pair in sys.argv[split + 1:]]
-    rows, kept = [], {}
+    rows, by_link = [], {}
     for rate in rates:
         runs = read(os.path.join(folder, rate))
         mine = list(compare(rate, runs, pairs))
         show(rate, runs, mine)
         rows += mine
-        kept[rate] = {f"{who} {name}": list_ for (who, name), list_ in runs.items()}
-    peer = next((run for runs in kept.values() for name, list_ in runs.items() if name.startswith("pytorch")
-                 for run in list_), {})
-    print()
-    write(result, {"rows": rows, "runs": kept,
-                   "environment": {"network": "network namespaces, veth, tc tbf", "burst": burst, "ranks": RANKS,
-                                   "torch": peer.get("torch"), **machine()}})
+        by_link[rate] = runs
+    write_links(result, rows, by_link, burst, RANKS)
 
 
 if __name__ == "__main__":

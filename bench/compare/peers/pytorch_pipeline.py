@@ -8,9 +8,6 @@ evenly, the head counting as the blocks that its products take. The head has a t
 pipeline the exchange of a shared one's gradients. Rank 0 prints one line of JSON, as pytorch_gpt2.py does.
 """
 import argparse
-import json
-import os
-import statistics
 import sys
 import time
 
@@ -18,7 +15,7 @@ import torch
 import torch.distributed as dist
 import torch.nn as nn
 import torch.nn.functional as F
-from pytorch_gpt2 import SIZES, WARM_UP, Block, make_optimizer, read_text, resident_bytes, windows
+from pytorch_gpt2 import SIZES, Block, make_optimizer, read_text, run, windows
 
 
 class Embed(nn.Module):
@@ -152,31 +149,7 @@ def main():
     parser.add_argument("--schedule", choices=["alone", "gpipe", "1f1b", "interleaved", "zbv"], default="1f1b")
     parser.add_argument("--micro-batches", type=int, default=4)
     parser.add_argument("--cuts", default="")
-    parser.add_argument("--size", choices=SIZES, default="small")
-    parser.add_argument("--batch", type=int, default=2)
-    parser.add_argument("--context", type=int, default=64)
-    parser.add_argument("--steps", type=int, default=8)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--lr", type=float, default=0.001)
-    parser.add_argument("--data", default="/usr/share/common-licenses")
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    if options.schedule != "alone":
-        dist.init_process_group("gloo")
-    rank, ranks = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
-    times, losses, kind = train(options, rank, ranks)
-    resident = torch.tensor([resident_bytes()], dtype=torch.int64)
-    if ranks > 1:
-        dist.all_reduce(resident, op=dist.ReduceOp.MAX)
-    if rank == 0:
-        measured = times[WARM_UP:] or times
-        print(json.dumps({"schedule": options.schedule, "step_s": statistics.median(measured),
-                          "step_min_s": min(measured), "rss_bytes": int(resident.item()), "losses": losses,
-                          "optimizer": kind, "torch": torch.__version__}), flush=True)
-    if ranks > 1:
-        dist.barrier()
-        sys.stdout.flush()
-        os._exit(0)  # gloo's threads now and then abort in destroy_process_group; everything is measured
+    run(parser, "schedule", 2, train)
 
 
 if __name__ == "__main__":

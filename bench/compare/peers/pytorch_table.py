@@ -29,6 +29,17 @@ def read(folder):
     return runs
 
 
+def write_links(result, rows, by_link, burst, ranks):
+    """Writes the rows, and the runs of each link, (who, name) -> list, as the JSON file of a comparison in namespaces."""
+    torch = next((run.get("torch") for runs in by_link.values() for (who, _), list_ in runs.items() if who == "pytorch"
+                  for run in list_), None)
+    kept = {link: {f"{who} {name}": list_ for (who, name), list_ in runs.items()} for link, runs in by_link.items()}
+    print()
+    write(result, {"rows": rows, "runs": kept,
+                   "environment": {"network": "network namespaces, veth, tc tbf", "burst": burst, "ranks": ranks,
+                                   "torch": torch, **machine()}})
+
+
 def compare(runs):
     for ours, theirs, aim, memory_aim in ROWS:
         a, b = runs.get(("sluice", ours)), runs.get(("pytorch", theirs))
