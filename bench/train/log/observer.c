@@ -4,8 +4,7 @@
 
 #include "bench/cli/output/gnuplot.h"
 #include "bench/cli/output/growing_file.h"
-#include "bench/train/log/step_line.h"
-#include "lib/base/file/json_file.h"
+#include "bench/train/log/kept_lines.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 
@@ -14,7 +13,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char head[] = "step,layer,norm_ratio,cosine,variance_norm,variance_largest\n";
 static const char state[] = "exp_avg_sq";
@@ -44,28 +42,15 @@ static bool writes(const slc_training_observer *o)
 
 /* ---- Opening ---- */
 
-/* Rows of steps after the last one that the run goes on with are removed. */
-static sluice_status count_kept(const slc_training_observer *o, uint64_t *kept)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    *kept = 0;
-    if (!o->of.steps_before || access(o->path, F_OK)) return SLUICE_OK;
-    sluice_status status = slc_json_file_read(o->path, &text, &bytes);
-    const size_t begun = sizeof head - 1;
-    if (!status && bytes >= begun && !memcmp(text, head, begun))
-        *kept = begun + slc_training_lines_until(text + begun, bytes - begun, o->of.steps_before);
-    free(text);
-    return status;
-}
-
+/* Opens the file without the rows of steps after the last one that the run goes on with. */
 static sluice_status open_file(slc_training_observer *o)
 {
-    uint64_t kept;
+    uint64_t kept = 0;
     const int length = snprintf(o->path, sizeof o->path, "%s/observed.csv", o->of.options->log);
     if (length < 0 || length >= (int)sizeof o->path)
         return slc_error(SLUICE_ERR_ARGUMENT, "--log %s: the path is too long", o->of.options->log);
-    sluice_status status = count_kept(o, &kept);
+    const uint64_t last = o->of.steps_before;
+    sluice_status status = last ? slc_training_kept_lines(o->path, head, last, &kept) : SLUICE_OK;
     if (!status) status = slc_growing_file_open(o->path, kept, &o->file);
     if (!status && !kept) slc_growing_file_put(&o->file, head, sizeof head - 1);
     return status;

@@ -7,6 +7,7 @@
 #include "bench/cli/output/growing_file.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/train/log/event_record.h"
+#include "bench/train/log/kept_lines.h"
 #include "bench/train/log/step_line.h"
 #include "lib/base/file/json_file.h"
 #include "lib/base/file/make_folder.h"
@@ -17,13 +18,11 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -90,29 +89,6 @@ static sluice_status name_events(slc_training_log *log)
         sluice_status status = join(log->paths[EVENTS], log->options->log, name);
         if (status || access(log->paths[EVENTS], F_OK)) return status;
     }
-}
-
-/* Sets how many bytes of a file are of steps up to number `last`. */
-static sluice_status count_kept(const char *path, uint64_t last, uint64_t *kept)
-{
-    struct stat info;
-    *kept = 0;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT) return SLUICE_OK;
-    if (fd < 0 || fstat(fd, &info)) {
-        const int why = errno;
-        if (fd >= 0) close(fd);
-        return slc_error(slc_path_status(why), "cannot read %s: %s", path, strerror(why));
-    }
-    void *text = info.st_size ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
-    const int why = text == MAP_FAILED ? errno : 0;
-    close(fd);
-    if (why) return slc_error(slc_path_status(why), "cannot read %s: %s", path, strerror(why));
-    if (text) {
-        *kept = slc_training_lines_until(text, (size_t)info.st_size, last);
-        munmap(text, (size_t)info.st_size);
-    }
-    return SLUICE_OK;
 }
 
 /* True for the files of a log that have a name of their own; for that of samples only if there are some. */
@@ -215,7 +191,7 @@ static sluice_status begin_folder(slc_training_log *log, uint64_t steps_before)
     for (int i = 0; !status && i < FILES; i++) {
         uint64_t kept = 0;
         if (!is_wanted(log->options, i)) continue;
-        if (steps_before) status = count_kept(log->paths[i], steps_before, &kept);
+        if (steps_before) status = slc_training_kept_lines(log->paths[i], NULL, steps_before, &kept);
         if (!status) status = slc_growing_file_open(log->paths[i], kept, &log->files[i]);
     }
     if (!status) status = name_events(log);
