@@ -74,6 +74,24 @@ compressed() {
     check 'ten rows' 10 "$(grep -o '"study": "lossy"' "$work/study.json" | wc -l | tr -d ' ')"
 }
 
+# Prints the rows of a study, without the command and the date.
+rows() {
+    sed '/"command_line"/,$d' "$work/study.json" | tr -d ' \n'
+}
+
+# goes_on NAME KEPT ARGUMENT...: a study goes on with $work/study.json, in which KEPT rows stay, and adds another. The
+# solver's seconds of a row would differ if it were measured again.
+goes_on() {
+    local name=$1 kept=$2 before
+    shift 2
+    before=$(rows)
+    laboratory "$@" --json "$work/study.json" --go-on
+    check "$name goes on" 0 $code
+    check "$name: the rows so far are kept" yes \
+        "$([[ $(rows) == "${before%]*}"* ]] && echo yes)"
+    check "$name: with a row more" $((kept + 1)) "$(grep -c '"study": ' "$work/study.json")"
+}
+
 # The other studies of drawn profiles: no plan lies below its bound, adaptive is no slower than uniform, and the checksum
 # of a plan is the same whenever it is made.
 studies() {
@@ -92,6 +110,7 @@ studies() {
         laboratory study gaps --count 1 --effort 0.01 --json "$work/study.json"
         check 'study gaps' 0 $code
         check 'not below the bound' yes "$(grep -qE '"plan_above_bound": [0-9]' "$work/study.json" && echo yes)"
+        goes_on 'study gaps' 1 study gaps --count 2 --effort 0.01
     fi
     published=(study published --model big-lstm --cluster 8xcpu-10gbit --effort 0.01 --json "$work/study.json" --go-on)
     rm -f "$work/study.json"
@@ -104,8 +123,8 @@ studies() {
     check 'with a row more' 3 "$(grep -c '"planning_s"' "$work/study.json")"
     check 'the others are kept' "${sums[0]}" "$(grep -o '"planning_s": .*' "$work/study.json" | head -n 2)"
     check 'none is below a bound' yes "$(grep -qF 'below the bound by more than 0.1 %: 0 ' "$work/out" && echo yes)"
-    laboratory study gaps --go-on --json "$work/study.json"
-    check 'only that study goes on' 2 $code
+    laboratory study budgets --go-on --json "$work/study.json"
+    check 'a short study does not go on' 2 $code
 }
 
 figures() {
@@ -208,6 +227,8 @@ studies() {
     check 'study ablation' 0 $code
     check 'all arms have a row' 16 "$(sed -n '/^arm /,/^more/p' "$work/out" | grep -c ' [0-9]*\.[0-9]*$')"
     check 'all parts have two' 8 "$(sed -n '/^mean speed-up/,$p' "$work/out" | grep -cE '^(strategies|order|blocks|recomputation) .* (-|[0-9]+\.[0-9]+)')"
+    cp "$work/ablation.json" "$work/study.json"
+    goes_on 'study ablation' 2 study ablation --seed 2 --count 1 --budgets 3 --effort 0.01
     laboratory study tradeoff --count 1 --budgets 1 --effort 0.01 --json "$work/tradeoff.json"
     check 'study tradeoff' 0 $code
     check 'three curves have a shape' yes "$(grep -Eq '^shape +[a-zU]' "$work/out" && echo yes)"

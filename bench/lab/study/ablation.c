@@ -7,7 +7,7 @@
  *   recomputation   none; with it, baselines recompute all layers or none
  * A profile's link is slow, even or fast: computing takes that much shorter or longer than communicating.
  * tests/command/plan_tools_test.sh covers this file. */
-#include "bench/lab/study/study.h"
+#include "bench/lab/study/kept_rows.h"
 #include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
 #include "sched/study/random_profile.h"
@@ -123,24 +123,59 @@ static sluice_status measure_arms(const slc_study *study, const slc_profile *pro
 
 /* ---- Rows ---- */
 
-static sluice_status add_row(const slc_study *study, const slc_profile *profile, double share, const figures *f)
+static void print_figures(const slc_study *study, const slc_profile *profile, double share, const figures *f)
 {
     const double none_s = f->step_s[0], all_s = f->step_s[ARMS - 1];
     fprintf(study->out, "%-8" PRIu64 " %6u %-5s %5.0f %% %10.1f %10.3f %10.3f\n", f->seed, profile->job.layer_count,
             links[f->link].name, 100 * share, (double)f->limit / 1e6, none_s, all_s);
     fflush(study->out);
+}
+
+/* Makes the key of a row: a row that was kept with an equal key is not measured again. */
+static json_t *key_of(const slc_study *study, const slc_profile *profile, double share, const figures *f)
+{
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:s, s:f, s:I, s:f}", "study", "ablation", "seed",
+                     (json_int_t)f->seed, "layers", (json_int_t)profile->job.layer_count, "world",
+                     (json_int_t)profile->job.world, "micro_batches", (json_int_t)profile->job.micro_batches, "link",
+                     links[f->link].name, "budget_share", share, "limit_bytes", (json_int_t)f->limit,
+                     "asked_effort_s", study->effort_s);
+}
+
+static json_t *figures_of(const figures *f)
+{
     json_t *steps = json_object();
     for (int arm = 0; arm < ARMS; arm++) {
         char name[64];
         write_arm(arm, name);
         json_object_set_new(steps, name, f->step_s[arm] > 0 ? json_real(f->step_s[arm]) : json_null());
     }
-    json_t *row =
-        json_pack("{s:s, s:I, s:I, s:I, s:I, s:s, s:f, s:I, s:o}", "study", "ablation", "seed", (json_int_t)f->seed,
-                  "layers", (json_int_t)profile->job.layer_count, "world", (json_int_t)profile->job.world,
-                  "micro_batches", (json_int_t)profile->job.micro_batches, "link", links[f->link].name, "budget_share",
-                  share, "limit_bytes", (json_int_t)f->limit, "step_s", steps);
-    return json_array_append_new(study->rows, row) ? slc_error(SLUICE_ERR_MEMORY, "study") : SLUICE_OK;
+    return json_pack("{s:o}", "step_s", steps);
+}
+
+static void read_figures(const json_t *row, figures *out)
+{
+    const json_t *steps = json_object_get(row, "step_s");
+    for (int arm = 0; arm < ARMS; arm++) {
+        char name[64];
+        write_arm(arm, name);
+        out->step_s[arm] = json_number_value(json_object_get(steps, name));
+    }
+}
+
+/* Measures the arms within one budget, or takes their row that was kept. */
+static sluice_status find_row(const slc_study *study, const slc_profile *cut, const slc_profile *whole, double share,
+                              figures *f)
+{
+    json_t *key = key_of(study, cut, share, f);
+    const json_t *kept = key ? slc_study_kept_row(study, key) : NULL;
+    sluice_status status = key ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "study");
+    if (kept) read_figures(kept, f);
+    for (int parts = 0; !status && !kept && parts < ARMS; parts += BLOCKS)
+        status = measure_arms(study, parts & BLOCKS ? cut : whole, f->limit, parts, f->step_s);
+    if (!status && !kept) status = slc_study_keep_row(study, key, figures_of(f));
+    if (!status) print_figures(study, cut, share, f);
+    json_decref(key);
+    return status;
 }
 
 /* Measures one profile within all budgets, from the smallest that works without recomputation to that of sdp. */
@@ -157,9 +192,7 @@ static sluice_status measure_profile(const slc_study *study, uint64_t seed, uint
         const double share = budgets > 1 ? (double)b / (budgets - 1) : 0;
         figures *f = &out[b];
         *f = (figures){.seed = seed, .limit = least + (uint64_t)(share * range), .link = link, .budget = b};
-        for (int parts = 0; !status && parts < ARMS; parts += BLOCKS)
-            status = measure_arms(study, parts & BLOCKS ? cut : whole, f->limit, parts, f->step_s);
-        if (!status) status = add_row(study, cut, share, f);
+        status = find_row(study, cut, whole, share, f);
     }
     slc_profile_destroy(cut);
     slc_profile_destroy(whole);
@@ -263,6 +296,7 @@ sluice_status slc_study_ablation(const slc_study *study)
     fprintf(study->out, "steps in seconds, 0: no plan fits\n%-8s %6s %-5s %7s %10s %10s %10s\n", "seed", "layers",
             "link", "budget", "MB", "no part", "all parts");
     sluice_status status = all && room ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "study");
+    if (!status) status = slc_study_read_rows(study);
     for (uint32_t i = 0; !status && i < profiles; i++)
         status = measure_profile(study, study->seed + i, budgets, &all[(size_t)i * budgets]);
     if (!status) {

@@ -3,7 +3,7 @@
  * and the one that branching on strategies makes of it. The plan is compared with the last, and what lies between them
  * is divided by its causes (sched/planner/distance.h). It is also held against the fastest baseline of the same budget.
  * tests/command/plan_tools_test.sh covers this file. */
-#include "bench/lab/study/study.h"
+#include "bench/lab/study/kept_rows.h"
 #include "ilp/slot_model.h"
 #include "lib/base/numbers/random.h"
 #include "lib/base/numbers/median.h"
@@ -22,7 +22,7 @@ enum { PROFILES = 100, STREAM = 0x6a, WORST = 5 };
 enum { SEARCH, PROVEN, BRANCHED, PLAN, PARTS, FIGURES = PARTS + SLC_DISTANCE_PARTS };
 
 typedef struct {
-    uint64_t seed;
+    uint64_t seed, limit;
     double above[FIGURES];
     double bound_s; /* the branched bound */
     double solve_s, plan_s;
@@ -76,45 +76,91 @@ static sluice_status compare_baseline(const slc_profile *profile, uint64_t limit
     return status;
 }
 
-static sluice_status add_row(const slc_study *study, const slc_profile *profile, uint64_t limit, const gap *g)
+static sluice_status measure(const slc_study *study, const slc_profile *profile, gap *out)
 {
-    json_t *row =
-        json_pack("{s:s, s:I, s:i, s:I, s:f, s:f, s:f, s:f, s:f}", "study", "gaps", "seed", (json_int_t)g->seed,
-                  "layers", (int)profile->job.layer_count, "limit_bytes", (json_int_t)limit, "gap_search",
-                  g->above[SEARCH], "gap_proven_lp", g->above[PROVEN], "gap_proven", g->above[BRANCHED],
-                  "plan_above_bound", g->above[PLAN], "solve_s", g->solve_s);
-    json_object_set_new(row, "plan_s", json_real(g->plan_s));
-    json_object_set_new(row, "fastest_baseline_s", g->baseline_s > 0 ? json_real(g->baseline_s) : json_null());
-    for (int k = 0; row && k < SLC_DISTANCE_PARTS; k++) {
-        char key[32];
-        snprintf(key, sizeof key, "above_by_%s", slc_distance_part_name(k));
-        json_object_set_new(row, key, json_real(g->above[PARTS + k]));
-    }
-    return json_array_append_new(study->rows, row) ? slc_error(SLUICE_ERR_MEMORY, "study") : SLUICE_OK;
+    slc_joint_answer answer = {0};
+    sluice_status status = ask_model(profile, out->limit, out);
+    if (!status) status = slc_study_joint(study, profile, out->limit, false, &answer);
+    if (!status) status = compare_plan(profile, out->limit, &answer, out);
+    if (!status) status = compare_baseline(profile, out->limit, &answer, out);
+    slc_plan_destroy(answer.plan);
+    return status;
 }
 
+/* ---- Rows ---- */
+
+static const char *const figure_names[PARTS] = {"gap_search", "gap_proven_lp", "gap_proven", "plan_above_bound"};
+
+static void name_figure(int figure, char name[static 32])
+{
+    if (figure < PARTS)
+        snprintf(name, 32, "%s", figure_names[figure]);
+    else
+        snprintf(name, 32, "above_by_%s", slc_distance_part_name(figure - PARTS));
+}
+
+/* Makes the key of a row: a row that was kept with an equal key is not measured again. */
+static json_t *key_of(const slc_study *study, const slc_profile *profile, const gap *g)
+{
+    return json_pack("{s:s, s:I, s:I, s:I, s:f, s:I}", "study", "gaps", "seed", (json_int_t)g->seed, "layers",
+                     (json_int_t)profile->job.layer_count, "limit_bytes", (json_int_t)g->limit, "asked_effort_s",
+                     study->effort_s, "steps", (json_int_t)study->steps);
+}
+
+static json_t *figures_of(const gap *g)
+{
+    json_t *row = json_pack("{s:f, s:f, s:f}", "bound_s", g->bound_s, "solve_s", g->solve_s, "plan_s", g->plan_s);
+    json_object_set_new(row, "fastest_baseline_s", g->baseline_s > 0 ? json_real(g->baseline_s) : json_null());
+    for (int k = 0; k < FIGURES; k++) {
+        char name[32];
+        name_figure(k, name);
+        json_object_set_new(row, name, json_real(g->above[k]));
+    }
+    return row;
+}
+
+static void read_figures(const json_t *row, gap *out)
+{
+    out->bound_s = json_number_value(json_object_get(row, "bound_s"));
+    out->solve_s = json_number_value(json_object_get(row, "solve_s"));
+    out->plan_s = json_number_value(json_object_get(row, "plan_s"));
+    out->baseline_s = json_number_value(json_object_get(row, "fastest_baseline_s"));
+    for (int k = 0; k < FIGURES; k++) {
+        char name[32];
+        name_figure(k, name);
+        out->above[k] = json_number_value(json_object_get(row, name));
+    }
+}
+
+/* Measures a profile, or takes its row that was kept. */
 static sluice_status measure_profile(const slc_study *study, uint64_t seed, gap *out)
 {
     slc_random_options options = slc_random_defaults();
     slc_profile *profile = NULL;
-    slc_joint_answer answer = {0};
     uint64_t least = 0, all_sdp = 0;
     out->seed = seed;
     sluice_status status = slc_random_profile(&options, seed, &profile);
     if (!status) status = slc_simple_plan_range(profile, false, &least, &all_sdp);
     double share = (double)slc_random_below(seed, STREAM, 0, 1000) / 1000;
-    uint64_t limit = least + (uint64_t)((0.05 + 0.95 * share) * (double)(all_sdp > least ? all_sdp - least : 0));
-    if (!status) status = ask_model(profile, limit, out);
-    if (!status) status = slc_study_joint(study, profile, limit, false, &answer);
-    if (!status) status = compare_plan(profile, limit, &answer, out);
-    if (!status) status = compare_baseline(profile, limit, &answer, out);
-    if (!status) status = add_row(study, profile, limit, out);
-    slc_plan_destroy(answer.plan);
+    out->limit = least + (uint64_t)((0.05 + 0.95 * share) * (double)(all_sdp > least ? all_sdp - least : 0));
+    json_t *key = status ? NULL : key_of(study, profile, out);
+    const json_t *kept = key ? slc_study_kept_row(study, key) : NULL;
+    if (kept) read_figures(kept, out);
+    if (!status && !kept) status = measure(study, profile, out);
+    if (!status && !kept) status = slc_study_keep_row(study, key, figures_of(out));
+    json_decref(key);
     slc_profile_destroy(profile);
     return slc_error_context(status, "profile of seed %" PRIu64, seed);
 }
 
 /* ---- The table ---- */
+
+static void print_profile(FILE *out, const gap *g, uint32_t number, uint32_t count)
+{
+    fprintf(out, "%u of %u: seed %" PRIu64 ", %.1f MB: a step of %.3f ms, %.2f %% above the bound\n", number, count,
+            g->seed, (double)g->limit / 1e6, 1e3 * g->plan_s, 100 * g->above[PLAN]);
+    fflush(out);
+}
 
 /* Prints median, 90th percentile and most of a figure; `room` has one place for each gap. */
 static void print_row(FILE *out, const char *what, const gap *gaps, uint32_t count, int figure, double at_most,
@@ -188,7 +234,11 @@ sluice_status slc_study_gaps(const slc_study *study)
     gap *gaps = calloc(count, sizeof *gaps);
     double *room = malloc(count * sizeof *room);
     sluice_status status = gaps && room ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "study");
-    for (uint32_t i = 0; !status && i < count; i++) status = measure_profile(study, study->seed + i, &gaps[i]);
+    if (!status) status = slc_study_read_rows(study);
+    for (uint32_t i = 0; !status && i < count; i++) {
+        status = measure_profile(study, study->seed + i, &gaps[i]);
+        if (!status) print_profile(study->out, &gaps[i], i + 1, count);
+    }
     if (!status) print_table(study->out, gaps, count, room);
     free(room);
     free(gaps);

@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-sluice_status slc_study_read_rows(const char *path, json_t *rows)
+sluice_status slc_study_read_rows(const slc_study *study)
 {
+    if (!study->go_on) return SLUICE_OK;
+    const char *path = study->json;
     json_error_t error;
     FILE *file = fopen(path, "r");
     if (!file && errno == ENOENT) return SLUICE_OK;
@@ -22,7 +24,7 @@ sluice_status slc_study_read_rows(const char *path, json_t *rows)
     sluice_status status = SLUICE_OK;
     if (!json_is_array(kept))
         status = slc_error(SLUICE_ERR_FORMAT, "%s: no rows of a study; name another file", path);
-    else if (json_array_extend(rows, (json_t *)kept))
+    else if (json_array_extend(study->rows, (json_t *)kept))
         status = slc_error(SLUICE_ERR_MEMORY, "study");
     json_decref(read);
     return status;
@@ -46,8 +48,18 @@ const json_t *slc_study_kept_row(const slc_study *study, const json_t *key)
     return NULL;
 }
 
-sluice_status slc_study_write_rows(const slc_study *study)
+static sluice_status write_rows(const slc_study *study)
 {
     if (!study->json || slc_is_standard_output(study->json)) return SLUICE_OK;
     return slc_result_file_write_json(study->json, json_pack("{s:O}", "rows", study->rows));
+}
+
+sluice_status slc_study_keep_row(const slc_study *study, json_t *key, json_t *figures)
+{
+    json_t *row = key ? json_copy(key) : NULL;
+    const bool failed =
+        !row || !figures || json_object_update(row, figures) || json_array_append(study->rows, row);
+    json_decref(row);
+    json_decref(figures);
+    return failed ? slc_error(SLUICE_ERR_MEMORY, "study") : write_rows(study);
 }

@@ -160,16 +160,11 @@ static json_t *key_of(const slc_study *study, const slc_profile *profile, const 
                      (json_int_t)study->steps);
 }
 
-static sluice_status keep_row(const slc_study *study, json_t *key, const row *r)
+static json_t *figures_of(const row *r)
 {
-    json_t *figures =
-        json_pack("{s:f, s:o, s:o, s:o, s:o, s:f, s:f}", "step_s", r->plan_s, "bound_s", seconds(r->bound_s),
-                  "portfolio_s", seconds(r->portfolio_s), "uniform_s", seconds(r->uniform_s), "hand_s",
-                  seconds(r->hand_s), "effort_s", r->effort_s, "planning_s", r->planning_s);
-    bool failed = !figures || json_object_update(figures, key);
-    if (!failed) failed = json_array_append(study->rows, figures);
-    json_decref(figures);
-    return failed ? slc_error(SLUICE_ERR_MEMORY, "study") : slc_study_write_rows(study);
+    return json_pack("{s:f, s:o, s:o, s:o, s:o, s:f, s:f}", "step_s", r->plan_s, "bound_s", seconds(r->bound_s),
+                     "portfolio_s", seconds(r->portfolio_s), "uniform_s", seconds(r->uniform_s), "hand_s",
+                     seconds(r->hand_s), "effort_s", r->effort_s, "planning_s", r->planning_s);
 }
 
 static row row_of(const json_t *json)
@@ -196,7 +191,7 @@ static sluice_status find_row(const slc_study *study, const slc_profile *profile
         *out = row_of(found);
     else
         status = measure(study, profile, limit, out);
-    if (!status && !found) status = keep_row(study, key, out);
+    if (!status && !found) status = slc_study_keep_row(study, key, figures_of(out));
     json_decref(key);
     return status;
 }
@@ -340,7 +335,7 @@ sluice_status slc_study_published(const slc_study *study)
     sums all = {.above = calloc((size_t)count * budgets, sizeof *all.above)};
     progress p;
     sluice_status status = pairings && all.above ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "study");
-    if (!status && study->go_on) status = slc_study_read_rows(study->json, study->rows);
+    if (!status) status = slc_study_read_rows(study);
     if (!status) {
         list_pairings(study, pairings);
         status = expect(study, pairings, count, &p);
