@@ -134,11 +134,10 @@ static void print_figures(const slc_study *study, const slc_profile *profile, do
 /* Makes the key of a row: a row that was kept with an equal key is not measured again. */
 static json_t *key_of(const slc_study *study, const slc_profile *profile, double share, const figures *f)
 {
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:s, s:f, s:I, s:f}", "study", "ablation", "seed",
-                     (json_int_t)f->seed, "layers", (json_int_t)profile->job.layer_count, "world",
-                     (json_int_t)profile->job.world, "micro_batches", (json_int_t)profile->job.micro_batches, "link",
-                     links[f->link].name, "budget_share", share, "limit_bytes", (json_int_t)f->limit,
-                     "asked_effort_s", study->effort_s);
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:s, s:f, s:I, s:f}", "study", "ablation", "seed", (json_int_t)f->seed,
+                     "layers", (json_int_t)profile->job.layer_count, "world", (json_int_t)profile->job.world,
+                     "micro_batches", (json_int_t)profile->job.micro_batches, "link", links[f->link].name,
+                     "budget_share", share, "limit_bytes", (json_int_t)f->limit, "asked_effort_s", study->effort_s);
 }
 
 static json_t *figures_of(const figures *f)

@@ -57,8 +57,7 @@ static sluice_status write_rows(const slc_study *study)
 sluice_status slc_study_keep_row(const slc_study *study, json_t *key, json_t *figures)
 {
     json_t *row = key ? json_copy(key) : NULL;
-    const bool failed =
-        !row || !figures || json_object_update(row, figures) || json_array_append(study->rows, row);
+    const bool failed = !row || !figures || json_object_update(row, figures) || json_array_append(study->rows, row);
     json_decref(row);
     json_decref(figures);
     return failed ? slc_error(SLUICE_ERR_MEMORY, "study") : write_rows(study);

@@ -76,8 +76,8 @@ static sluice_status check(void *options)
     const study_options *o = options;
     const bool file = o->study.json && !slc_is_standard_output(o->study.json);
     if (!o->name) return slc_error(SLUICE_ERR_ARGUMENT, "which study? One of:" STUDIES(NAME));
-    const bool long_one = o->name && (!strcmp(o->name, "published") || !strcmp(o->name, "gaps") ||
-                                      !strcmp(o->name, "ablation"));
+    const bool long_one =
+        o->name && (!strcmp(o->name, "published") || !strcmp(o->name, "gaps") || !strcmp(o->name, "ablation"));
     if (o->study.go_on && (!long_one || !file))
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "--go-on goes with the studies published, gaps and ablation, and a file of --json");
