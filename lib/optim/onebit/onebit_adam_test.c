@@ -47,8 +47,12 @@ static void plain_momentum(const onebit_job *j, uint32_t t, plain *s)
     double *x[MOST_RANKS];
     for (uint32_t r = 0; r < j->mode.ranks; r++) {
         x[r] = test_doubles(count);
-        for (uint64_t i = 0; i < count; i++)
-            x[r][i] = adam.beta1 * s->m[i] + (1 - adam.beta1) * test_gradient_at(j, j->gradient[r][t], i);
+        for (uint64_t i = 0; i < count; i++) {
+            const double kept = adam.beta1 * s->m[i],
+                         added = (1 - adam.beta1) * test_gradient_at(j, j->gradient[r][t], i);
+            s->errors.size = fmax(s->errors.size, fabs(kept) + fabs(added));
+            x[r][i] = kept + added;
+        }
     }
     plain_exchange(j->mode.ranks, count, j->mode.ranks * slc_compress_chunk(&j->exchange.group.shapes[t]), x,
                    &s->errors, s->m);

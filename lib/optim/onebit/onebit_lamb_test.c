@@ -117,9 +117,12 @@ static void plain_momenta(const onebit_job *j, plain *s)
     for (uint32_t r = 0; r < n; r++) {
         double *at = x[r] = test_doubles(j->flat_elements);
         for (uint32_t t = 0; t < TEST_TENSORS; t++)
-            for (uint64_t i = 0; i < test_counts[t]; i++)
-                *at++ =
-                    (b1 * s->m[t][i] + (1 - b1) * test_gradient_at(j, j->gradient[r][t], i)) * s->number[t][SCALING];
+            for (uint64_t i = 0; i < test_counts[t]; i++) {
+                const double kept = b1 * s->m[t][i], added = (1 - b1) * test_gradient_at(j, j->gradient[r][t], i);
+                plain_errors *errors = &s->errors[j->fuses ? 0 : t];
+                errors->size = fmax(errors->size, (fabs(kept) + fabs(added)) * s->number[t][SCALING]);
+                *at++ = (kept + added) * s->number[t][SCALING];
+            }
         memcpy(at, s->tail, (j->flat_elements - j->elements) * sizeof *at);
     }
     uint64_t at = 0;

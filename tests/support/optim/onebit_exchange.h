@@ -15,6 +15,7 @@ double largest(uint64_t count, const double *x);
 /* The errors of one tensor: each rank's of compression, `all` long, and each server's. */
 typedef struct {
     double *worker[MOST_RANKS], *server[MOST_RANKS];
+    double size; /* the largest of the terms that were added up: where they cancel, rounding is relative to them */
 } plain_errors;
 
 /* x: one array for each rank; out: the result, equal on every rank; `count` elements exist of the padded length

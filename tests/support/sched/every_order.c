@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPERATIONS = SLC_EVERY_ORDER_OPERATIONS, SLOTS = SLC_EVERY_ORDER_SLOTS, PACKING_TRIES = 16, LOOK_AT_CLOCK = 64 };
+enum { OPERATIONS = SLC_EVERY_ORDER_OPERATIONS, SLOTS = SLC_EVERY_ORDER_SLOTS, PACKING_TRIES = 64, LOOK_AT_CLOCK = 64 };
 
 typedef struct {
     slc_item_kind kind;
