@@ -15,8 +15,20 @@ pid_of() { # RANK
     done
 }
 
+finds_victim() { # its process is $pid
+    pid=$(pid_of "$victim" | tail -n 1)
+    [ -n "$pid" ] || ended
+}
+
 has_trained() {
     ended || grep -q 'step  *[1-9]' "$work/err" "$work/out"
+}
+
+# RANK: it says which one was lost. The launcher does if the ranks have not all met: they say nothing then, or that.
+names_victim() {
+    grep "^\[$1\]" "$work/err" | grep -q "rank $victim" && return
+    grep -q "rank $victim was killed" "$work/err" || return
+    ! grep -hv -e 'while the world was being made' -e 'while ranks were joining' "$work/err" "$work/out" | grep -q '^\['
 }
 
 # SIGNAL: a drawn rank gets it at a drawn moment, of planning, training or saving.
@@ -28,7 +40,7 @@ lose_rank() {
         "${common[@]}" --strategy fsdp "${options[@]}" --timeout 5
     if [ $((RANDOM % 4)) != 0 ]; then comes_true has_trained; fi
     sleep "0.$((RANDOM % 10))"
-    pid=$(pid_of $victim | tail -n 1)
+    comes_true finds_victim # on a busy machine its process may not have begun
     began=$SECONDS
     [ -z "$pid" ] || kill "-$1" "$pid"
     ends "rank $victim gets SIG$1"
@@ -37,7 +49,7 @@ lose_rank() {
     for ((rank = 0; rank < ranks; rank++)); do
         [ $rank != $victim ] || continue
         check "rank $victim gets SIG$1: rank $rank names it" yes \
-            "$(grep "^\[$rank\]" "$work/err" | grep -q "rank $victim" && echo yes)"
+            "$(names_victim "$rank" && echo yes)"
     done
     kill -KILL -- "-$process" 2>/dev/null # a rank that was stopped
     comes_true nothing_left
