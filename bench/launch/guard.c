@@ -1,5 +1,5 @@
 /* The guard waits for the end of a pipe whose other end only the launcher holds. Memory that both share tells it which
- * groups are left. tests/launch/launch_guard_test.c covers this file. */
+ * groups are left. guard_test.c covers this file. */
 #include "bench/launch/guard.h"
 
 #include "lib/base/status.h"

@@ -2,7 +2,8 @@
 """Checks that a reader who opens a file finds its test. NAME.c of lib, sched, ilp, plugins and bench has NAME_test.c
 beside it, or a sentence in its first comment: "TEST covers this file.", "TEST and TEST cover this file." A TEST that
 lies beside the file is named by its base name, another one by its path from the root. It is a *_test.c, *_test.sh,
-*_check.sh or a Python script of tests/. Tests and fuzzers themselves need none.
+*_check.sh or a Python script of tests/. A sentence that need not be there is checked too. Tests and fuzzers themselves need
+none.
 
 `tested_check.py [ROOT]` checks a tree; `--self-test` checks that a tree with planted faults is refused."""
 import os
@@ -34,10 +35,8 @@ def tests_named(text):
 
 def faults_of(root, path, text):
     beside = os.path.dirname(path)
-    if os.path.exists(os.path.join(root, path[: -len(".c")] + "_test.c")):
-        return
     named = tests_named(text)
-    if not named:
+    if not named and not os.path.exists(os.path.join(root, path[: -len(".c")] + "_test.c")):
         yield "no test lies beside it, and its first comment does not say which \"covers this file.\""
     for name in named:
         place = name if "/" in name else os.path.join(beside, name)
@@ -80,6 +79,8 @@ def self_test():
         "bench/script.c": "/* bench/make.py covers this file. */\n",
         "bench/make.py": "",
         "lib/a/long.c": "/* lib/a/beside_test.c covers this file. */\n",
+        "lib/a/moved.c": "/* tests/b/moved_test.c covers this file. */\n",
+        "lib/a/moved_test.c": "",
     }
     with tempfile.TemporaryDirectory() as root:
         for path, text in {**good, **bad}.items():
@@ -87,7 +88,7 @@ def self_test():
             with open(os.path.join(root, path), "w", encoding="utf-8") as out:
                 out.write(text)
         faults, _ = check(root)
-    wrong = sorted({fault.split(":")[0] for fault in faults} ^ {path for path in bad if path.endswith(".c")})
+    wrong = sorted({fault.split(":")[0] for fault in faults} ^ {path for path in bad if path.endswith(".c") and not path.endswith("_test.c")})
     for path in wrong:
         print(f"tested_check self-test: {path}: " + ("refused" if path in good else "not refused"))
     return not wrong

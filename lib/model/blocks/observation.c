@@ -1,5 +1,5 @@
 /* Each block has its own part of one piece of memory, which every observed micro-batch overwrites.
- * lib/model/observation_test.c covers this file. */
+ * observation_test.c covers this file. */
 #include "lib/model/blocks/observation.h"
 
 #include "lib/base/status.h"
