@@ -59,8 +59,10 @@ typedef struct {
     struct {
         slc_stage_times times;
         double exposed_s;
-        uint64_t bytes_before[SLC_STAGE_CHANNELS_MAX], bytes[SLC_STAGE_CHANNELS_MAX]; /* of channels, all so far */
-    } last;                                                                           /* the last step that has ended */
+        uint64_t bytes_before[SLC_STAGE_CHANNELS_MAX],
+            bytes[SLC_STAGE_CHANNELS_MAX];            /* of channels, all steps so far */
+    } last;                                           /* the last step that has ended */
+    uint64_t evaluated_bytes[SLC_STAGE_CHANNELS_MAX]; /* that evaluations have sent or received on a channel */
 } slc_stage;
 
 /* The piece of the model that has a layer of the whole model. */

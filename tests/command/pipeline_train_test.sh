@@ -47,7 +47,7 @@ measured_cuts() {
 # for; the end names the stage that computes longest.
 results_have_stages() {
     train --size nano --micro-batches 4 --steps 6 -n 2 --pipeline 2 --pipeline-schedule interleaved \
-        --pipeline-cuts h.0,h.1,head --json "$work/stages.json"
+        --pipeline-cuts h.0,h.1,head --eval-every 1 --json "$work/stages.json"
     check 'stages with chunks train' 0 $code
     check 'the end has a table' 2 "$(grep -cE '^ +[01]  (embed, h.1|h.0, )' "$work/out")"
     check 'and says why' yes "$(grep -qE '^idle    [0-9.]+ % of the step.*because stage [01] computes longest' \
@@ -71,6 +71,11 @@ for number, stage in enumerate(stages):
                   if (o["what"], o["piece"], o["stage"], o["receives"]) ==
                      (end["what"], end["piece"], number, not end["receives"])]
         assert len(others) == 1 and others[0]["bytes"] == end["bytes"] > 0, (end, others)
+# A gradient is as large as its activations, beside which a mask goes; evaluations between steps send activations alone.
+sent = {(c["what"], c["piece"]): c["bytes"] for s in stages for c in s["channels"]}
+for piece in (1, 2, 3):
+    assert 1 <= sent["activations", piece] / sent["gradients", piece] < 1.1, sent
+assert sent["rows", 0] == sent["gradients of rows", 0], sent
 kinds = {(c["what"], c["piece"]) for s in stages for c in s["channels"]}
 assert kinds == {(w, p) for w in ("activations", "gradients") for p in (1, 2, 3)} | \
     {("rows", 0), ("gradients of rows", 0)}, kinds

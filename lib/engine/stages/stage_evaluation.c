@@ -9,6 +9,7 @@
 static sluice_status submit(sluice_runtime *rt, uint32_t channel, const slc_channel_transfer *transfer)
 {
     rt->stage.next_transfer[channel]++;
+    rt->stage.evaluated_bytes[channel] += transfer->bytes;
     return slc_channel_submit(rt->stage.channels[channel], transfer, 1, NULL);
 }
 

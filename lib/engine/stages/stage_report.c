@@ -17,7 +17,7 @@ void slc_stage_report_note(sluice_runtime *rt, const slc_step_state *step)
     stage->last.exposed_s = step->exposed_s;
     for (uint32_t c = 0; c < rt->job.channel_count; c++) {
         stage->last.bytes_before[c] = stage->last.bytes[c];
-        stage->last.bytes[c] = slc_channel_bytes(stage->channels[c]);
+        stage->last.bytes[c] = slc_channel_bytes(stage->channels[c]) - stage->evaluated_bytes[c];
     }
 }
 
