@@ -115,6 +115,7 @@ typedef struct {
     uint32_t length;                        /* tokens a sequence; 0: images */
     sluice_memory_report memory;            /* in a pipeline of the rank that needs most */
     slc_training_pipeline *pipeline;        /* NULL: there is none */
+    bool cuts_measured;                     /* a pipeline's cuts go by measured times */
     uint64_t dp_bytes;                      /* the bytes that a budget of 100 % means */
     char *new_parameters;                   /* names of those that --weights lacks, with commas between; NULL: none */
     char weights_sha256[65];                /* "": not hashed */

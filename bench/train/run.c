@@ -173,6 +173,7 @@ static sluice_status create_runtime(training *t, const sluice_model_config *mode
     if (!status) status = sluice_runtime_create(t->world, &config, &t->rt);
     if (!status) status = sluice_model_create(t->rt, model, &options, &t->model);
     if (!status) status = slc_cut_times_tell(&times, t->rt);
+    t->result->cuts_measured = times.layer_count > 0;
     slc_cut_times_fini(&times);
     if (!status) status = reserve_data(t, model);
     if (!status) status = keep_batches(t, model);

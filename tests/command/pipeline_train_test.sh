@@ -41,6 +41,11 @@ measured_cuts() {
     train --size nano --micro-batches 2 --steps 8 -n 2 --pipeline 2 --pipeline-schedule interleaved \
         --json "$work/chunks.json"
     check 'nor with chunks' "$(numbers_of "$work/one8.json")" "$(numbers_of "$work/chunks.json")"
+    local tight=(--size nano --micro-batches 1 --steps 8 -n 2 --pipeline 2) # the step that measures has three
+    train "${tight[@]}" --budget 1MiB
+    train "${tight[@]}" --budget "$(sed -n 's/.*the smallest that was found is \([0-9]*\) .*/\1/p' "$work/err")"
+    check 'a budget without room for the step that measures' 0 $code
+    check 'which the start says' 1 "$(grep -c '^pipeline .*(auto: by sizes, as a step that measures does not fit the budget)$' "$work/out")"
 }
 
 # The result has the stages: layers by the cuts, bytes by channel as both ends count them, times that a step has room

@@ -150,15 +150,22 @@ static void print_cuts(FILE *out, const sluice_runtime *rt)
     }
 }
 
-static void print_pipeline(FILE *out, const slc_training_options *o, const sluice_runtime *rt)
+static const char *say_auto(const slc_training_options *o, const slc_training_result *r)
+{
+    if (r->cuts_measured) return "measured times";
+    return slc_cut_probe_pays(o) ? "sizes, as a step that measures does not fit the budget"
+                                 : "sizes, as the run is short";
+}
+
+static void print_pipeline(FILE *out, const slc_training_options *o, const slc_training_result *r,
+                           const sluice_runtime *rt)
 {
     const uint64_t stages = slc_training_stages(o);
     if (!stages) return;
     fprintf(out, "pipeline   %" PRIu64 " stages of %u replica%s, schedule %s, cuts ", stages,
             sluice_runtime_replicas(rt), sluice_runtime_replicas(rt) == 1 ? "" : "s", o->pipeline_schedule);
     print_cuts(out, rt);
-    if (!strcmp(o->pipeline_cuts, "auto"))
-        fprintf(out, " (auto: by %s)", slc_cut_probe_pays(o) ? "measured times" : "sizes, as the run is short");
+    if (!strcmp(o->pipeline_cuts, "auto")) fprintf(out, " (auto: by %s)", say_auto(o, r));
     fputc('\n', out);
 }
 
@@ -173,7 +180,7 @@ void slc_training_print_start(FILE *out, const slc_training_options *o, const sl
     if (!strcmp(o->device, "cpu")) print_cores(out, cores);
     print_drops(out, o);
     print_training(out, o, r, !strcmp(slc_training_data_get_facts(data)->about.what, "images"));
-    print_pipeline(out, o, rt);
+    print_pipeline(out, o, r, rt);
     if (!sluice_runtime_plan(rt, &plan)) print_budget(out, o, r, &plan);
     if (plan.provisional && r->steps_before + 3 <= o->steps)
         fprintf(out, "plan       follows after step %" PRIu64 ", when times are measured\n", r->steps_before + 3);
