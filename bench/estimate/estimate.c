@@ -12,6 +12,7 @@
 #include "bench/train/options/depth_options.h"
 #include "bench/train/options/length_options.h"
 #include "bench/train/options/onebit_options.h"
+#include "bench/train/words/people.h"
 #include "lib/base/status.h"
 #include "lib/base/text/parse_quantity.h"
 
@@ -196,9 +197,7 @@ static sluice_status estimate(const estimate_options *o)
 {
     const slc_training_options *t = &o->training;
     const bool planned = *t->budget || t->plan_out || t->profile_out || has_recipe(t);
-    const bool taken = slc_is_standard_output(t->json) || slc_is_standard_output(t->plan_out) ||
-                       slc_is_standard_output(t->profile_out);
-    FILE *out = taken ? stderr : stdout;
+    FILE *out = slc_training_people(t);
     slc_survey survey = {.training = t};
     slc_answers answers;
     slc_budget_plan row = {0};

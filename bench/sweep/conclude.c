@@ -3,18 +3,17 @@
 
 #include "bench/cli/command.h"
 #include "bench/cli/outcome.h"
-#include "bench/cli/output/result_file.h"
 #include "bench/sweep/figures/figures.h"
 #include "bench/sweep/finished.h"
 #include "bench/sweep/figures/label.h"
 #include "bench/sweep/opening.h"
 #include "bench/sweep/steady.h"
 #include "bench/sweep/figures/table.h"
+#include "bench/train/words/people.h"
 
 FILE *slc_bench_people(const slc_bench_options *options)
 {
-    return slc_is_standard_output(options->training.json) || slc_is_standard_output(options->training.csv) ? stderr
-                                                                                                           : stdout;
+    return slc_training_people(&options->training);
 }
 
 /* Counts the cells of the sweep. Budgets that were never found leave "auto:N" in the list, and none of its cells

@@ -16,6 +16,7 @@
 #include "bench/train/deadline.h"
 #include "bench/train/words/doubts.h"
 #include "bench/train/words/ending.h"
+#include "bench/train/words/people.h"
 #include "bench/train/log/run_log.h"
 #include "bench/train/words/progress.h"
 #include "bench/cli/environment.h"
@@ -86,15 +87,6 @@ static sluice_status sampled(const slc_training_step *step, const char *text, vo
     return SLUICE_OK;
 }
 
-/* Returns the stream for text that people read: standard error if standard output is a file of results. */
-static FILE *for_people(const slc_training_options *o)
-{
-    const char *const files[] = {o->trace, o->json, o->csv, o->plan_out, o->profile_out};
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (slc_is_standard_output(files[i])) return stderr;
-    return stdout;
-}
-
 /* Blocks SIGPIPE, so that a reader that leaves before the summary does not stop the run, which also writes files. The
  * signal stops the run only while the progress line is written. */
 static sigset_t hold_sigpipe(void)
@@ -150,7 +142,7 @@ static sluice_status begun(sluice_runtime *rt, const slc_training_result *so_far
     if (status || !out->speaks) return status;
     slc_training_doubt_rate(out->options);
     const sigset_t before = hold_sigpipe();
-    slc_training_print_start(for_people(out->options), out->options, so_far, data, &cores, rt);
+    slc_training_print_start(slc_training_people(out->options), out->options, so_far, data, &cores, rt);
     release_sigpipe(&before);
     slc_training_progress_init(&out->progress, out->options->steps, so_far->images_per_step);
     out->progress.language = slc_training_speaks(out->options);
@@ -176,7 +168,7 @@ static sluice_status planned(sluice_runtime *rt, void *context)
     slc_training_progress_end(&out->progress);
     slc_training_name(out->options, name, sizeof name);
     const sigset_t before = hold_sigpipe();
-    sluice_status status = slc_run_plan_show(rt, name, out->options->plan, for_people(out->options), &plan);
+    sluice_status status = slc_run_plan_show(rt, name, out->options->plan, slc_training_people(out->options), &plan);
     release_sigpipe(&before);
     if (status) return status;
     keep_text(out, out->options->plan_out, plan.plan);
@@ -199,7 +191,7 @@ static sluice_status write_results(output *out, const sluice_world *world, const
                                    const slc_training_result *result)
 {
     log_end(out, options, result);
-    slc_training_print_end(for_people(options), options, result, out->deadline->why);
+    slc_training_print_end(slc_training_people(options), options, result, out->deadline->why);
     if (!out->json.file) return SLUICE_OK;
     json_t *runs = json_array(), *run = slc_training_run_json(world, options, result);
     json_object_set(run, "data", out->data);

@@ -50,6 +50,8 @@ PY
         check "$strategy: weights" "$plain" "$(observe $strategy --strategy $strategy --recompute all)"
         check "$strategy: figures" yes "$(alike dp $strategy)"
     done
+    train -n 1 --steps 2 --observe 2 --log "$work/csv" --csv -
+    check 'results on standard output stay alone' '3 0' "$(grep -c ',' "$work/out") $(grep -vc ',' "$work/out")"
     check 'a picture is drawn' yes "$(! command -v gnuplot >/dev/null || { [ -s "$work/dp/observed.svg" ] && [ -s "$work/dp/observed.png" ]; } && echo yes)"
 }
 

@@ -4,6 +4,7 @@
 #include "bench/cli/output/result_file.h"
 #include "bench/train/saved_weights.h"
 #include "bench/train/summary.h"
+#include "bench/train/words/people.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
 
@@ -74,9 +75,7 @@ sluice_status slc_run_finish(const slc_run_ended *run, slc_training_result *resu
     if (!status) status = sluice_runtime_prediction(run->rt, &result->prediction);
     if (!status && o->save_weights) status = save_weights(run, result);
     if (!status)
-        status =
-            without_it(&result->outputs,
-                       slc_training_observer_draw(run->observer, slc_is_standard_output(o->json) ? stderr : stdout));
+        status = without_it(&result->outputs, slc_training_observer_draw(run->observer, slc_training_people(o)));
     if (!status && o->eval_batches && !result->interrupted)
         status = slc_run_evaluation_take(run->evaluation, &result->evaluation_loss, &result->accuracy);
     if (!status && !o->no_hash) status = sluice_runtime_weights_sha256(run->rt, result->weights_sha256);
