@@ -74,10 +74,12 @@ sluice_status slc_parse_bytes(const char *text, uint64_t *out)
     return SLUICE_OK;
 }
 
-/* A few bytes as a bare number, as 60, hold no model: a unit or a per cent sign was forgotten. */
+/* A few bytes as a bare number, as 60 or 1.5, hold no model: a unit or a per cent sign was forgotten. */
 static bool lacks_unit(const char *text, uint64_t bytes)
 {
-    return bytes < LEAST_WITHOUT_UNIT && !text[strspn(text, "0123456789")];
+    char *end;
+    strtod(text, &end);
+    return bytes < LEAST_WITHOUT_UNIT && !*end;
 }
 
 sluice_status slc_parse_budget(const char *text, uint64_t *bytes, double *fraction)

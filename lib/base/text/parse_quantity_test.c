@@ -45,7 +45,7 @@ static void budgets(void **state)
     assert_true(fraction == 0);
     assert_int_equal(slc_parse_budget("60B", &bytes, &fraction), SLUICE_OK);
     assert_int_equal(slc_parse_budget("4096", &bytes, &fraction), SLUICE_OK);
-    const char *wrong[] = {"0", "0%", "%", "60%%", "-5%", "lots", "60", "900", "4095"};
+    const char *wrong[] = {"0", "0%", "%", "60%%", "-5%", "lots", "60", "900", "4095", "60.", "1.5", "1e3"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_int_equal(slc_parse_budget(wrong[i], &bytes, &fraction), SLUICE_ERR_ARGUMENT);
 }
