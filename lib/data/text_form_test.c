@@ -80,6 +80,23 @@ static const char *put(const char *name, const char *text)
     return write_file(name, text, strlen(text));
 }
 
+static void semicolons_stand_between_names(void **state)
+{
+    (void)state;
+    slc_field_names names;
+    slc_data_type type;
+    slc_field_names_init(&names);
+    static const char *const tables[] = {"text;label\na;1\n", "\"id\";\"text\"\n1;a\n", "id;text;\n1;a;\n"};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        const char *table = put("table.txt", tables[i]);
+        fails(slc_dataset_type(&table, 1, SLC_DATA_AUTO, &names, &type), SLUICE_ERR_FORMAT,
+              "semicolons between its fields");
+    }
+    const char *prose = put("prose.txt", "text; and after it a sentence, as in prose\n");
+    works(slc_dataset_type(&prose, 1, SLC_DATA_AUTO, &names, &type));
+    assert_int_equal(type, SLC_DATA_TEXT);
+}
+
 static void files_are_what_is_in_them(void **state)
 {
     (void)state;
@@ -123,6 +140,7 @@ int main(void)
         cmocka_unit_test(text_is_passed),
         cmocka_unit_test(other_encodings_are_named),
         cmocka_unit_test(tokens_without_a_header_are_named),
+        cmocka_unit_test(semicolons_stand_between_names),
         cmocka_unit_test(files_are_what_is_in_them),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -273,18 +273,19 @@ static sluice_status look_for_table(const head *h, slc_records_form form, const 
 /* Does the first line have names between semicolons, as some programs write CSV? */
 static bool has_semicolons(const head *h, const slc_field_names *names)
 {
-    slc_span line = first_line(h);
+    const slc_span line = first_line(h);
+    size_t cells = 0;
     bool found = false;
-    for (const char *end; line.bytes && memchr(line.text, ';', line.bytes);) {
-        end = memchr(line.text, ';', line.bytes);
-        slc_span cell = {line.text, (size_t)(end - line.text)};
+    for (size_t at = 0, end; at <= line.bytes; at = end + 1, cells++) {
+        const char *sign = memchr(line.text + at, ';', line.bytes - at);
+        end = sign ? (size_t)(sign - line.text) : line.bytes;
+        slc_span cell = {line.text + at, end - at};
+        if (cells && at == line.bytes) break; /* the line ends with a semicolon */
         if (cell.bytes > 1 && *cell.text == '"') cell = (slc_span){cell.text + 1, cell.bytes - 2};
         if (!is_name(cell)) return false;
         for (int f = 0; f < SLC_FIELD_MESSAGES; f++) found = found || slc_span_is(cell, names->of[f]);
-        line = (slc_span){end + 1, line.bytes - (size_t)(end + 1 - line.text)};
     }
-    for (int f = 0; f < SLC_FIELD_MESSAGES; f++) found = found || slc_span_is(line, names->of[f]);
-    return found;
+    return found && cells > 1;
 }
 
 static bool is_named(const char *path, const char *ending)
