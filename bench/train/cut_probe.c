@@ -7,7 +7,6 @@
 #include "lib/base/status.h"
 
 #include <math.h>
-#include <sluice/plan.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +16,7 @@ enum { LEAST_MICRO_BATCHES = 3, LEAST_STEPS = 8 };
 
 bool slc_cut_probe_pays(const slc_training_options *o)
 {
-    return slc_training_stages(o) && !strcmp(o->pipeline_cuts, "auto") && o->steps >= LEAST_STEPS;
+    return slc_training_stages(o) && o->steps >= LEAST_STEPS;
 }
 
 static uint32_t micro_batches_of(const slc_cut_probe *probe)
@@ -42,6 +41,7 @@ static sluice_status make(const slc_cut_probe *probe, trial *t)
     options.micro_batches = config.micro_batches = micro_batches;
     config.pipeline_schedule = "1f1b";
     config.pipeline_chunks = 1;
+    config.pipeline_cuts = NULL;
     status = sluice_runtime_create(probe->world, &config, &t->rt);
     if (!status) status = sluice_model_create(t->rt, probe->model, &options, &t->model);
     if (!status)
@@ -87,7 +87,9 @@ static sluice_status read_times(const slc_cut_probe *probe, const trial *t, slc_
     out->backward_s = out->forward_s + report.layer_count;
     for (uint32_t l = 0; !status && l < out->layer_count; l++)
         status = sluice_runtime_layer_times(t->rt, l, &out->forward_s[l], &out->backward_s[l]);
-    return status ? status : join_times(probe->world, out);
+    if (!status) status = join_times(probe->world, out);
+    out->besides = SLUICE_INIT(sluice_stage_times);
+    return status ? status : sluice_runtime_stage_times(t->rt, &out->besides);
 }
 
 sluice_status slc_cut_probe_measure(const slc_cut_probe *probe, slc_cut_times *out)
@@ -114,7 +116,7 @@ sluice_status slc_cut_times_tell(const slc_cut_times *times, sluice_runtime *rt)
     sluice_status status = SLUICE_OK;
     for (uint32_t l = 0; !status && l < times->layer_count; l++)
         status = sluice_runtime_layer_times_set(rt, l, times->forward_s[l], times->backward_s[l]);
-    return status;
+    return status || !times->layer_count ? status : sluice_runtime_stage_times_set(rt, &times->besides);
 }
 
 void slc_cut_times_fini(slc_cut_times *times)

@@ -1,11 +1,12 @@
-/* Measured times for the cuts of a pipeline. A runtime like the run's, with cuts by sizes, makes one step, and what
- * each layer took there is told to the run's own runtime. This costs about a step, and changes no bit of the training.
- */
+/* Measured times for the cuts of a pipeline, and for the prediction of its steps. A runtime like the run's, with cuts
+ * by sizes, makes one step; what each layer and the updates took there, and messages take, is told to the run's own
+ * runtime. This costs about a step, and changes no bit of the training. */
 #pragma once
 
 #include "bench/train/data/data.h"
 
 #include <sluice/model.h>
+#include <sluice/plan.h>
 
 typedef struct {
     sluice_world *world;
@@ -19,9 +20,10 @@ typedef struct {
 typedef struct {
     double *forward_s, *backward_s; /* [layer_count] in one allocation, which forward_s begins */
     uint32_t layer_count;           /* 0: nothing was measured */
+    sluice_stage_times besides;
 } slc_cut_times;
 
-/* True if the planner cuts, and the run is long enough for a step more to pay. */
+/* True if there is a pipeline, and the run is long enough for a step more to pay. */
 bool slc_cut_probe_pays(const slc_training_options *options);
 
 /* Measures, on held-out data and parameters of 0. Collective; the same on every rank. Where the step that measures does

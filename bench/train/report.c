@@ -112,11 +112,15 @@ static json_t *stage_json(const slc_training_pipeline *pipeline, uint32_t number
     for (uint32_t l = 0; l < pipeline->layer_count; l++)
         if (pipeline->pieces[l] % pipeline->stage_count == number_of)
             json_array_append_new(layers, json_string(pipeline->layers[l]));
-    return json_pack("{s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "layers", layers, "planned_bytes",
+    const bool predicted = isfinite(stage->predicted_compute_s);
+    json_t *before = predicted ? json_pack("{s:f, s:f, s:f}", "compute_s", stage->predicted_compute_s, "idle_s",
+                                           stage->predicted_idle_s, "exposed_s", stage->predicted_exposed_s)
+                               : json_null();
+    return json_pack("{s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "layers", layers, "planned_bytes",
                      (json_int_t)stage->planned_bytes, "peak_bytes", (json_int_t)stage->peak_bytes, "slots",
                      2 * (json_int_t)pipeline->micro_batches * pipeline->chunks, "compute_s", number(stage->compute_s),
                      "idle_s", number(stage->idle_s), "exposed_s", number(stage->exposed_s), "end_s",
-                     number(stage->end_s), "channels", channels_json(stage));
+                     number(stage->end_s), "predicted", before, "channels", channels_json(stage));
 }
 
 static json_t *pipeline_json(const slc_training_pipeline *pipeline)
@@ -127,9 +131,11 @@ static json_t *pipeline_json(const slc_training_pipeline *pipeline)
         if (pipeline->pieces[l] != pipeline->pieces[l - 1])
             json_array_append_new(cuts, json_string(pipeline->layers[l]));
     for (uint32_t s = 0; s < pipeline->stage_count; s++) json_array_append_new(stages, stage_json(pipeline, s));
-    return json_pack("{s:i, s:i, s:s, s:i, s:i, s:o, s:o}", "stage_count", (int)pipeline->stage_count, "replicas",
-                     (int)pipeline->replicas, "schedule", pipeline->schedule, "chunks", (int)pipeline->chunks,
-                     "micro_batches", (int)pipeline->micro_batches, "cuts", cuts, "stages", stages);
+    return json_pack("{s:i, s:i, s:s, s:i, s:i, s:o, s:o, s:o, s:o}", "stage_count", (int)pipeline->stage_count,
+                     "replicas", (int)pipeline->replicas, "schedule", pipeline->schedule, "chunks",
+                     (int)pipeline->chunks, "micro_batches", (int)pipeline->micro_batches, "cuts", cuts,
+                     "predicted_step_s", number(pipeline->predicted_step_s), "measured_step_s",
+                     number(pipeline->measured_step_s), "stages", stages);
 }
 
 static json_t *saves_json(const slc_training_saved *saved)

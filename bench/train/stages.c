@@ -54,6 +54,11 @@ sluice_status slc_stage_notes_add(slc_stage_notes *notes, const sluice_runtime *
 
 /* ---- All stages ---- */
 
+static double known(double seconds)
+{
+    return seconds > 0 ? seconds : NAN;
+}
+
 /* Sorts the times. */
 static double median_of(slc_stage_notes *notes, int which)
 {
@@ -70,6 +75,10 @@ static slc_training_stage make_own(slc_stage_notes *notes, const sluice_stage_re
                               .exposed_s = median_of(notes, EXPOSED),
                               .end_s = median_of(notes, AT_END),
                               .channel_count = report->channel_count};
+    const bool predicted = report->predicted_step_s > 0;
+    own.predicted_compute_s = predicted ? report->predicted_slots_s : NAN;
+    own.predicted_idle_s = predicted ? report->predicted_idle_s : NAN;
+    own.predicted_exposed_s = predicted ? report->predicted_exposed_s : NAN;
     for (uint32_t c = 0; c < own.channel_count; c++) {
         const sluice_stage_channel *channel = &report->channels[c];
         slc_training_channel *out = &own.channels[c];
@@ -130,6 +139,7 @@ static sluice_status create(const sluice_stage_report *report, uint32_t micro_ba
                                         .replicas = report->replicas,
                                         .chunks = report->chunks,
                                         .micro_batches = micro_batches,
+                                        .predicted_step_s = known(report->predicted_step_s),
                                         .layer_count = report->layer_count,
                                         .layers = calloc(report->layer_count, sizeof(char *)),
                                         .pieces = calloc(report->layer_count, sizeof(uint32_t)),
@@ -141,7 +151,8 @@ static sluice_status create(const sluice_stage_report *report, uint32_t micro_ba
 }
 
 sluice_status slc_stage_notes_gather(slc_stage_notes *notes, sluice_runtime *rt, uint32_t micro_batches,
-                                     sluice_memory_report *memory, slc_training_pipeline **out)
+                                     const sluice_prediction *prediction, sluice_memory_report *memory,
+                                     slc_training_pipeline **out)
 {
     sluice_world *world = sluice_runtime_world(rt);
     sluice_stage_report report = SLUICE_INIT(sluice_stage_report);
@@ -151,6 +162,7 @@ sluice_status slc_stage_notes_gather(slc_stage_notes *notes, sluice_runtime *rt,
     sluice_status status = all ? sluice_runtime_stage(rt, &report) : slc_error(SLUICE_ERR_MEMORY, "stages");
     if (!status) status = create(&report, micro_batches, out);
     if (!status) status = name_layers(rt, *out);
+    if (!status) (*out)->measured_step_s = known(prediction->measured.step_s);
     if (!status) {
         const slc_training_stage own = make_own(notes, &report, memory);
         status = sluice_world_all_gather(world, &own, sizeof own, all);

@@ -17,6 +17,7 @@ typedef struct {
 typedef struct {
     uint64_t planned_bytes, peak_bytes;
     double compute_s, idle_s, exposed_s, end_s; /* medians (sluice_stage_report); NaN: no step counts */
+    double predicted_compute_s, predicted_idle_s, predicted_exposed_s; /* before the first step; NaN: not predicted */
     uint32_t channel_count;
     slc_training_channel channels[SLUICE_STAGE_CHANNELS_MAX];
 } slc_training_stage;
@@ -24,6 +25,8 @@ typedef struct {
 typedef struct {
     uint32_t stage_count, replicas, chunks, micro_batches;
     char schedule[24];
+    double predicted_step_s; /* before the first step; NaN: not predicted */
+    double measured_step_s;  /* a usual step on the rank that computes longest (sluice_prediction); NaN: none counts */
     uint32_t layer_count;
     char **layers;    /* [layer_count] names, in forward order */
     uint32_t *pieces; /* [layer_count] the piece that has the layer; piece c * stage_count + s is chunk c of stage s */
@@ -43,7 +46,8 @@ sluice_status slc_stage_notes_create(const sluice_runtime *rt, slc_stage_notes *
 void slc_stage_notes_destroy(slc_stage_notes *notes); /* NULL is allowed */
 /* Notes the step that has ended. The first two after a change of `plan` do not count. Does nothing for NULL. Local. */
 sluice_status slc_stage_notes_add(slc_stage_notes *notes, const sluice_runtime *rt, uint32_t plan);
-/* Gathers all stages, on every rank; *memory becomes that of the rank that needs most. Collective, on all ranks or on
- * none. The caller destroys *out, which is NULL where there is no pipeline. */
+/* Gathers all stages, on every rank; *memory becomes that of the rank that needs most. `prediction` is the run's.
+ * Collective, on all ranks or on none. The caller destroys *out, which is NULL where there is no pipeline. */
 sluice_status slc_stage_notes_gather(slc_stage_notes *notes, sluice_runtime *rt, uint32_t micro_batches,
-                                     sluice_memory_report *memory, slc_training_pipeline **out);
+                                     const sluice_prediction *prediction, sluice_memory_report *memory,
+                                     slc_training_pipeline **out);

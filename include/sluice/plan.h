@@ -132,6 +132,9 @@ typedef struct {
     uint32_t layer_count;   /* of the whole model */
     uint32_t channel_count; /* of `channels` */
     sluice_stage_channel channels[SLUICE_STAGE_CHANNELS_MAX]; /* in no order that means something */
+    /* Predicted before the first step, by a simulation of all stages with measured times: the step, and this stage's
+     * slots_s, idle_s and exposed_s in it. All 0: the program gave no times, so nothing was predicted. */
+    double predicted_step_s, predicted_slots_s, predicted_idle_s, predicted_exposed_s;
 } sluice_stage_report;
 
 /* Says which stage of a pipeline this rank is, what the stages hold, and how the last step that ended went here. After
@@ -154,6 +157,24 @@ SLUICE_API sluice_status sluice_runtime_layer_times(const sluice_runtime *rt, ui
  * ARGUMENT (there is no such layer; a time that is not above 0). */
 SLUICE_API sluice_status sluice_runtime_layer_times_set(sluice_runtime *rt, uint32_t layer, double forward_s,
                                                         double backward_s);
+
+/* Times of a pipeline besides those of its layers. Those that are 0 are not known. */
+typedef struct {
+    size_t struct_size; /* of this struct; SLUICE_INIT sets it */
+    double update_s;    /* an element's update, on the rank that takes longest */
+    double
+        message_latency_s; /* a message of so many bytes from one stage to the next takes message_latency_s + bytes */
+    double message_bytes_per_s; /* / message_bytes_per_s, over the slowest cut */
+} sluice_stage_times;
+
+/* Measures these times: updates as the latest steps took them; messages by some that are sent over one cut after the
+ * other, in memory that nothing needs between steps. All are 0 where there is no pipeline. Collective, between steps;
+ * the same on every rank. Errors: those of syncing. */
+SLUICE_API sluice_status sluice_runtime_stage_times(sluice_runtime *rt, sluice_stage_times *times);
+/* Says what another runtime has measured. It counts where every layer has times too (sluice_runtime_layer_times_set):
+ * cuts and the prediction of steps follow from it, and no bit of the training. Rank 0's counts. Local, before commit.
+ * Errors: ORDER (after commit), ARGUMENT (a time below 0, or that is not finite). */
+SLUICE_API sluice_status sluice_runtime_stage_times_set(sluice_runtime *rt, const sluice_stage_times *times);
 
 #ifdef __cplusplus
 }

@@ -7,6 +7,8 @@
 #include "lib/engine/step_state.h"
 #include "lib/plan/request.h"
 
+#include <sluice/plan.h>
+
 enum { SLC_ROWS, SLC_ROW_GRADIENTS };
 
 /* A table whose rows are looked up in another stage (step/stage_rows.h). */
@@ -29,9 +31,10 @@ typedef struct {
 } slc_stage_rows;
 
 typedef struct {
-    char *schedule, *cuts; /* as configured */
-    uint32_t stages;       /* 0: there is no pipeline */
-    uint32_t number;       /* of this rank's stage */
+    char *schedule, *cuts;   /* as configured */
+    sluice_stage_times told; /* as the program says; 0: it does not */
+    uint32_t stages;         /* 0: there is no pipeline */
+    uint32_t number;         /* of this rank's stage */
     slc_stages_cut cut;
     slc_stage_answer own; /* its job is the runtime's */
 

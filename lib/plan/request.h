@@ -72,31 +72,47 @@ typedef struct {
 typedef sluice_status (*slc_fuse_function)(void *context, const slc_job *job, const slc_fuse_request *request,
                                            uint32_t *group);
 
+/* Measured times of a pipeline's job, which stand in the place of those that sizes suggest. */
+typedef struct {
+    double *slot_s;              /* [2L], as slc_times.slot_s */
+    double update_s_per_element; /* on the communication thread; 0: not measured */
+    slc_link_line channel;       /* of messages, reductions and gathers; bytes_per_s 0: not measured */
+} slc_stages_times;
+
 /* A pipeline that is to run: N = stages * R ranks, of which a job of R ranks is given. */
 typedef struct {
-    uint32_t stages, chunks; /* chunks: of each stage; 0: as the schedule has them */
-    const char *schedule;    /* "gpipe", "1f1b", "interleaved" */
-    const char *cuts;        /* "auto"; or the first layer of each piece but the first, with commas */
-    const char *strategy;    /* of all units, as the user wrote it; "auto": unit by unit */
-    uint8_t recompute;       /* 0 no layer; 1 all that can; 2 all that can, if nothing fits without */
-    uint64_t budget_bytes;   /* of a rank; 0: none */
-    const double *slot_s;    /* [2L] measured times, as slc_times.slot_s; NULL: those that sizes suggest */
+    uint32_t stages, chunks;       /* chunks: of each stage; 0: as the schedule has them */
+    const char *schedule;          /* "gpipe", "1f1b", "interleaved" */
+    const char *cuts;              /* "auto"; or the first layer of each piece but the first, with commas */
+    const char *strategy;          /* of all units, as the user wrote it; "auto": unit by unit */
+    uint8_t recompute;             /* 0 no layer; 1 all that can; 2 all that can, if nothing fits without */
+    uint64_t budget_bytes;         /* of a rank; 0: none */
+    const slc_stages_times *times; /* NULL: those that sizes suggest */
 } slc_stages_request;
 
 enum { SLC_PIECES_MAX = 1024 };
+
+/* A stage's share of a step, as simulated. */
+typedef struct {
+    double compute_s, idle_s, exposed_s; /* slots; waiting for other stages; for the stage's own updates and gathers */
+    double transfer_s;                   /* its way out is busy */
+} slc_stage_step;
 
 /* The cuts between pieces of the model, and what follows from them for all stages. */
 typedef struct {
     uint32_t chunks;                      /* of each stage; pieces: stages * chunks */
     uint32_t first_layer[SLC_PIECES_MAX]; /* of each piece; piece c * stages + s is chunk c of stage s */
     bool recompute;
-    double step_s;            /* predicted from the times that sizes suggest */
-    slc_strategy *strategies; /* [units of the job]; this and the next belong to whoever has the cut */
+    double step_s;            /* simulated, of all stages, with the request's times */
+    bool timed;               /* these were measured */
+    slc_strategy *strategies; /* [units of the job]; this and the next two belong to whoever has the cut */
     bool *held;               /* [units] under fsdp: gathered once a step */
+    slc_stage_step *steps;    /* [stages] of that step */
 } slc_stages_cut;
 
-/* Makes room for the strategies of so many units; slc_stages_cut_fini frees it, after an error too. Errors: MEMORY. */
-sluice_status slc_stages_cut_make_room(slc_stages_cut *cut, uint32_t units);
+/* Makes room for the strategies of so many units, and for stages; slc_stages_cut_fini frees it, after an error too.
+ * Errors: MEMORY. */
+sluice_status slc_stages_cut_make_room(slc_stages_cut *cut, uint32_t units, uint32_t stages);
 void slc_stages_cut_fini(slc_stages_cut *cut);
 
 /* The job and the plan of a rank of one stage. */

@@ -53,10 +53,32 @@ static sluice_status make_shape(const slc_job *job, const slc_stages_request *re
 
 /* ---- Cuts ---- */
 
-static void take_measured(const slc_job *job, const double *slot_s, slc_times *times)
+/* Replicas of a stage use the network that stages use. */
+static void take_measured(const slc_job *job, const slc_stages_times *measured, slc_times *times)
 {
+    const double *slot_s = measured->slot_s;
     memcpy(times->slot_s, slot_s, slc_job_slots(job) * sizeof *slot_s);
     memcpy(times->recompute_s, slot_s, job->layer_count * sizeof *slot_s); /* the forward once more */
+    if (measured->update_s_per_element > 0) times->update_s_per_element = measured->update_s_per_element;
+    if (measured->channel.bytes_per_s > 0)
+        times->link.channel = times->link.reduce_scatter = times->link.all_gather = measured->channel;
+}
+
+/* Copies what was planned. */
+static void take_plan(const slc_pipeline_plan *plan, const slc_job *job, const slc_pipeline_shape *shape,
+                      slc_stages_cut *out)
+{
+    out->chunks = shape->chunks;
+    out->recompute = plan->recompute;
+    memcpy(out->strategies, plan->staged->strategies, job->unit_count * sizeof *out->strategies);
+    memcpy(out->held, plan->staged->held, job->unit_count * sizeof *out->held);
+    memcpy(out->first_layer, plan->first_layer, slc_pipeline_pieces(shape) * sizeof *plan->first_layer);
+    out->step_s = plan->forecast.step_s;
+    for (uint32_t s = 0; s < shape->stages; s++) {
+        const slc_stage_forecast *stage = &plan->forecast.stages[s];
+        out->steps[s] = (slc_stage_step){stage->compute_s, stage->idle_s, stage->exposed_s,
+                                         stage->messages_s + stage->operations_s};
+    }
 }
 
 sluice_status slc_pipeline_cut(const slc_job *job, const slc_stages_request *request, slc_stages_cut *out)
@@ -69,7 +91,7 @@ sluice_status slc_pipeline_cut(const slc_job *job, const slc_stages_request *req
     slc_pipeline_plan plan = {0};
     *out = (slc_stages_cut){0};
     sluice_status status = make_shape(job, request, &asked.shape);
-    if (!status) status = slc_stages_cut_make_room(out, job->unit_count);
+    if (!status) status = slc_stages_cut_make_room(out, job->unit_count, request->stages);
     if (!status) status = find_strategy(request->strategy, &asked.strategy);
     /* A single rank has nobody to gather values from. */
     if (asked.strategy == SLC_FSDP && job->world == 1) asked.strategy = SLC_SDP;
@@ -78,16 +100,10 @@ sluice_status slc_pipeline_cut(const slc_job *job, const slc_stages_request *req
         status = slc_pipeline_cuts_read(job, request->cuts, slc_pipeline_pieces(&asked.shape), out->first_layer);
     }
     if (!status) status = slc_times_estimate(job, &profile.times);
-    if (!status && request->slot_s) take_measured(job, request->slot_s, &profile.times);
+    out->timed = request->times;
+    if (!status && out->timed) take_measured(job, request->times, &profile.times);
     if (!status) status = slc_pipeline_plan_make(&asked, &plan);
-    if (!status) {
-        out->chunks = asked.shape.chunks;
-        out->recompute = plan.recompute;
-        memcpy(out->strategies, plan.staged->strategies, job->unit_count * sizeof *out->strategies);
-        memcpy(out->held, plan.staged->held, job->unit_count * sizeof *out->held);
-        out->step_s = plan.forecast.step_s;
-        memcpy(out->first_layer, plan.first_layer, slc_pipeline_pieces(&asked.shape) * sizeof *plan.first_layer);
-    }
+    if (!status) take_plan(&plan, job, &asked.shape, out);
     slc_pipeline_plan_fini(&plan);
     slc_times_fini(&profile.times);
     return status;

@@ -209,6 +209,9 @@ CALL(runtime_piece, sluice_runtime_piece(GIVE(1, p->rt), 0, GIVE(2, &layer_name)
 static double layer_s[2];
 CALL(layer_times, sluice_runtime_layer_times(GIVE(1, p->rt), 0, GIVE(2, &layer_s[0]), GIVE(3, &layer_s[1])))
 CALL(layer_times_set, sluice_runtime_layer_times_set(GIVE(1, p->rt), 0, 1, 2))
+static sluice_stage_times besides = {.struct_size = sizeof besides};
+CALL(stage_times, sluice_runtime_stage_times(GIVE(1, p->rt), GIVE(2, &besides)))
+CALL(stage_times_set, sluice_runtime_stage_times_set(GIVE(1, p->rt), GIVE(2, &besides)))
 static sluice_plan_trial plan_trial = {.struct_size = sizeof plan_trial};
 CALL(trial_count, answer(sluice_runtime_trial_count(GIVE(1, p->rt)) != 0))
 CALL(runtime_trial, sluice_runtime_trial(GIVE(1, p->rt), 0, GIVE(2, &plan_trial)))
@@ -469,6 +472,8 @@ static const row table[] = {
     {HOOKS, "sluice_runtime_piece", runtime_piece, "AAA", "OAAAAAAAAAAOA"}, /* there is no pipeline */
     {HOOKS, "sluice_runtime_layer_times", layer_times, "AAA", AFTER_COMMIT},
     {HOOKS, "sluice_runtime_layer_times_set", layer_times_set, "A", BEFORE_COMMIT},
+    {HOOKS, "sluice_runtime_stage_times", stage_times, "AA", BETWEEN_STEPS},
+    {HOOKS, "sluice_runtime_stage_times_set", stage_times_set, "AA", BEFORE_COMMIT},
     {HOOKS, "sluice_runtime_trial", runtime_trial, "AA", "AAAAAAAAAAAAA"}, /* no plan was tried */
     {HOOKS, "sluice_runtime_prediction", runtime_prediction, "AA", BETWEEN_STEPS},
     {HOOKS, "sluice_runtime_trace", runtime_trace, "AA", "OOOOOOOOOOFFP"}, /* nothing is recorded */

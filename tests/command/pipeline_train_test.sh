@@ -41,6 +41,18 @@ measured_cuts() {
     train --size nano --micro-batches 2 --steps 8 -n 2 --pipeline 2 --pipeline-schedule interleaved \
         --json "$work/chunks.json"
     check 'nor with chunks' "$(numbers_of "$work/one8.json")" "$(numbers_of "$work/chunks.json")"
+    check 'the end compares the prediction' yes \
+        "$(grep -qE '^step    [0-9.]+ ms predicted before the first one, [0-9.]+ ms measured' "$work/out" && echo yes)"
+    python3 - "$work/chunks.json" <<'EOF' || failed=1
+import json, sys
+run = json.load(open(sys.argv[1]))["runs"][0]
+pipeline = run["pipeline"]
+assert run["predicted_step_s"] == pipeline["predicted_step_s"] == run["prediction"]["predicted"]["step_s"] > 0
+assert run["prediction"]["measured"]["step_s"] == pipeline["measured_step_s"] > 0
+for stage in pipeline["stages"]:
+    parts = stage["predicted"]
+    assert min(parts.values()) >= 0 and abs(sum(parts.values()) - pipeline["predicted_step_s"]) < 1e-9, parts
+EOF
     local tight=(--size nano --micro-batches 1 --steps 8 -n 2 --pipeline 2) # the step that measures has three
     train "${tight[@]}" --budget 1MiB
     train "${tight[@]}" --budget "$(sed -n 's/.*the smallest that was found is \([0-9]*\) .*/\1/p' "$work/err")"

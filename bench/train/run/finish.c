@@ -83,8 +83,8 @@ sluice_status slc_run_finish(const slc_run_ended *run, slc_training_result *resu
     result->memory = SLUICE_INIT(sluice_memory_report);
     if (!status) status = sluice_runtime_memory(run->rt, &result->memory);
     if (!status)
-        status = slc_stage_notes_gather(run->stages, run->rt, (uint32_t)o->micro_batches, &result->memory,
-                                        &result->pipeline);
+        status = slc_stage_notes_gather(run->stages, run->rt, (uint32_t)o->micro_batches, &result->prediction,
+                                        &result->memory, &result->pipeline);
     if (!status) status = take_trials(run->rt, result);
     if (!status && o->trace) status = without_it(&result->outputs, write_trace(run));
     if (!status && run->watch && run->watch->finished) status = run->watch->finished(run->rt, run->watch->context);

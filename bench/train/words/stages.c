@@ -63,9 +63,19 @@ static void print_causes(FILE *out, const slc_training_pipeline *pipeline, doubl
                                        : "; more --micro-batches lower that\n");
 }
 
+/* The measured step is that of the rank that computes longest. */
+static void print_prediction(FILE *out, const slc_training_pipeline *pipeline)
+{
+    const double predicted_s = pipeline->predicted_step_s, measured_s = pipeline->measured_step_s;
+    if (isnan(predicted_s) || isnan(measured_s)) return;
+    fprintf(out, "step    %.1f ms predicted before the first one, %.1f ms measured (%+.1f %%)\n", 1e3 * predicted_s,
+            1e3 * measured_s, 100 * (measured_s / predicted_s - 1));
+}
+
 void slc_training_print_stages(FILE *out, const slc_training_pipeline *pipeline, double step_s)
 {
     if (!pipeline || isnan(pipeline->stages[0].compute_s) || isnan(step_s)) return;
     print_table(out, pipeline);
     print_causes(out, pipeline, step_s);
+    print_prediction(out, pipeline);
 }

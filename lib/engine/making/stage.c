@@ -124,13 +124,14 @@ static slc_stages_request make_request(const sluice_runtime *rt, uint64_t budget
                                 .budget_bytes = budget_bytes};
 }
 
-/* Sends the strategies of rank 0's cut, whose other numbers everybody has. */
-static sluice_status share_strategies(sluice_runtime *rt, slc_stages_cut *cut)
+/* Sends the arrays of rank 0's cut, whose other numbers everybody has. */
+static sluice_status share_arrays(sluice_runtime *rt, slc_stages_cut *cut)
 {
-    const uint32_t units = rt->job.unit_count;
-    sluice_status status = rt->rank == 0 ? SLUICE_OK : slc_stages_cut_make_room(cut, units);
+    const uint32_t units = rt->job.unit_count, stages = rt->stage.stages;
+    sluice_status status = rt->rank == 0 ? SLUICE_OK : slc_stages_cut_make_room(cut, units, stages);
     if (!status) status = sluice_world_broadcast(rt->world, cut->strategies, units * sizeof *cut->strategies, 0);
-    return status ? status : sluice_world_broadcast(rt->world, cut->held, units * sizeof *cut->held, 0);
+    if (!status) status = sluice_world_broadcast(rt->world, cut->held, units * sizeof *cut->held, 0);
+    return status ? status : sluice_world_broadcast(rt->world, cut->steps, stages * sizeof *cut->steps, 0);
 }
 
 /* Rank 0 cuts, and all get its cuts, or its error. */
@@ -139,18 +140,19 @@ static sluice_status share_cuts(sluice_runtime *rt, const slc_stages_request *re
     const slc_planner *planner = &rt->planning.planner;
     slc_stages_cut *cut = &rt->stage.cut;
     slc_stages_request timed = *request;
-    double *slot_s = NULL;
-    sluice_status status = rt->rank ? SLUICE_OK : slc_registration_times(&rt->model, &slot_s);
-    timed.slot_s = slot_s;
+    slc_stages_times times = {.update_s_per_element = rt->stage.told.update_s,
+                              .channel = {rt->stage.told.message_latency_s, rt->stage.told.message_bytes_per_s}};
+    sluice_status status = rt->rank ? SLUICE_OK : slc_registration_times(&rt->model, &times.slot_s);
+    timed.times = times.slot_s ? &times : NULL;
     if (!status && !rt->rank) status = planner->cut(planner->context, &rt->job, &timed, cut);
     if (status) slc_error(status, "pipeline %u: %s", request->stages, sluice_last_error());
-    free(slot_s);
-    slc_strategy *strategies = cut->strategies;
-    bool *held = cut->held;
+    free(times.slot_s);
+    const slc_stages_cut own = *cut;
     status = slc_runtime_share(rt, status, cut, sizeof *cut);
-    cut->strategies = strategies;
-    cut->held = held;
-    return status ? status : share_strategies(rt, cut);
+    cut->strategies = own.strategies;
+    cut->held = own.held;
+    cut->steps = own.steps;
+    return status ? status : share_arrays(rt, cut);
 }
 
 /* Checks that the program says which forward reads last what may cross a cut: without its word everything that a
@@ -366,6 +368,23 @@ static void warn_of_idle(const sluice_runtime *rt)
                 100 * (stages - 1) / (micro_batches + stages - 1));
 }
 
+/* Keeps the predicted step, in parts as they are on the rank that computes longest. Without measured times nothing is
+ * predicted. */
+static void keep_prediction(sluice_runtime *rt)
+{
+    const slc_stages_cut *cut = &rt->stage.cut;
+    const slc_stage_step *slowest = cut->steps;
+    if (!cut->timed) return;
+    for (uint32_t s = 1; s < rt->stage.stages; s++)
+        if (cut->steps[s].compute_s > slowest->compute_s) slowest = &cut->steps[s];
+    const double waiting_s = slowest->idle_s + slowest->exposed_s;
+    rt->current.predicted = (sluice_step_parts){.step_s = cut->step_s,
+                                                .compute_s = slowest->compute_s,
+                                                .waiting_s = waiting_s,
+                                                .outside_s = cut->step_s - slowest->compute_s - waiting_s,
+                                                .transfer_s = slowest->transfer_s};
+}
+
 sluice_status slc_stage_make(sluice_runtime *rt)
 {
     slc_stage *stage = &rt->stage;
@@ -383,6 +402,7 @@ sluice_status slc_stage_make(sluice_runtime *rt)
         .plan = stage->own.plan, .budget_bytes = budget_bytes, .forecast = {.step_s = stage->cut.step_s}};
     stage->own.plan = NULL;
     slc_engine_begin_plan(rt, &answer, NULL);
+    keep_prediction(rt);
     warn_of_idle(rt);
     return SLUICE_OK;
 }

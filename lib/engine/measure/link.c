@@ -26,47 +26,10 @@ typedef slc_measure_lab lab;
 
 /* ---- Where ---- */
 
-typedef struct {
-    uint64_t begin, end;
-} span;
-
 /* The most bytes of each of the arrays that compute works on. */
 static uint64_t compute_bytes(const lab *l)
 {
     return l->ahead ? COMPUTE_BYTES_AHEAD : COMPUTE_BYTES;
-}
-
-static int by_begin(const void *a, const void *b)
-{
-    const span *x = a, *y = b;
-    return (x->begin > y->begin) - (x->begin < y->begin);
-}
-
-/* Finds the largest stretch of the plan's arena that no static claim covers, the same on every rank. */
-static sluice_status find_stretch(lab *l)
-{
-    const slc_plan *plan = l->rt->current.plan;
-    span *taken = calloc(plan->static_count + 1, sizeof *taken);
-    if (!taken) return slc_runtime_fail(l->rt, slc_error(SLUICE_ERR_MEMORY, "link measurement"));
-    for (uint32_t i = 0; i < plan->static_count; i++) {
-        const slc_claim *claim = &plan->statics[i];
-        uint64_t offset = plan->buffers[claim->buffer].offset;
-        taken[i] = (span){offset + claim->first_byte, offset + claim->end_byte};
-    }
-    taken[plan->static_count] = (span){plan->arena_bytes, plan->arena_bytes};
-    qsort(taken, plan->static_count + 1, sizeof *taken, by_begin);
-    uint64_t end = 0;
-    for (uint32_t i = 0; i <= plan->static_count; i++) {
-        uint64_t begin = (end + 63) / 64 * 64;
-        if (taken[i].begin > begin && taken[i].begin - begin > l->bytes) {
-            l->offset = begin;
-            l->bytes = taken[i].begin - begin;
-        }
-        if (taken[i].end > end) end = taken[i].end;
-    }
-    l->bytes = slc_least(l->bytes, 2 * (l->ahead ? SLC_RUN_AHEAD_MOST : SLC_RUN_MOST) + 2 * compute_bytes(l));
-    free(taken);
-    return SLUICE_OK;
 }
 
 /* Claims the stretch of memory that the measurement uses, and divides it. Compute gets an eighth of a short stretch, or
@@ -178,7 +141,8 @@ sluice_status slc_engine_measure_link(sluice_runtime *rt, slc_link *out)
     status = choose_share(&l);
     if (!status) status = slc_trains_begin(&l);
     if (!status) status = slc_train_operation_s(&l, &out->operation_s);
-    if (!status) status = find_stretch(&l);
+    if (!status) status = slc_measure_find_stretch(rt, &l.offset, &l.bytes);
+    l.bytes = slc_least(l.bytes, 2 * (l.ahead ? SLC_RUN_AHEAD_MOST : SLC_RUN_MOST) + 2 * compute_bytes(&l));
     if (rt->size == 1) {
         out->kappa = 0;
         out->sigma = 1;

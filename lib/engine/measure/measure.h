@@ -103,6 +103,15 @@ bool slc_measure_lacks_slots(const slc_measure *measure, const slc_job *job);
 /* Seconds of a step's compute on this rank, as measured since the last reset; 0: nothing was. */
 double slc_measured_compute_s(const slc_measure *measure, const slc_job *job);
 
+/* Finds the largest stretch of the plan's arena that no static claim covers; *bytes 0: there is none. Errors: MEMORY.
+ */
+sluice_status slc_measure_find_stretch(sluice_runtime *rt, uint64_t *offset, uint64_t *bytes);
+
+/* Measures messages between the stages of a pipeline, over one cut after the other, on the slowest of them.
+ * bytes_per_s is 0 where a stretch is too short. Collective, between steps with nothing pending; the same on every
+ * rank. */
+sluice_status slc_measure_channels(sluice_runtime *rt, slc_link_line *out);
+
 /* Measures the link with operations of this job: lines of RS and AG over sizes, how compute and communication slow each
  * other down, and the run that is long enough. Collective, between steps with nothing pending; the same result on every
  * rank. It works in the largest stretch of the plan's arena that nothing resident covers; a stretch too short for two
@@ -125,6 +134,10 @@ sluice_status slc_measure_passes(sluice_stream *stream, uint32_t ranks, void *me
 
 /* Measures both; the link once in a runtime's life. */
 sluice_status slc_engine_measure(sluice_runtime *rt, slc_times *out);
+
+/* Gives the seconds of an element's update on the communication thread, on the slowest rank; 0: none ran there.
+ * Collective. */
+sluice_status slc_measure_updates(sluice_runtime *rt, double *s_per_element);
 
 /* Each value becomes the largest of all ranks'. Collective. */
 sluice_status slc_measure_slowest(sluice_runtime *rt, double *values, size_t count);

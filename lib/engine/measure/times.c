@@ -127,6 +127,13 @@ static void find_update_times(const slc_measure *m, double *on_thread, double *o
     *on_compute = m->computed_update.elements ? inspection + per_element(&m->computed_update) : 0;
 }
 
+sluice_status slc_measure_updates(sluice_runtime *rt, double *s_per_element)
+{
+    double on_compute;
+    find_update_times(rt->measure, s_per_element, &on_compute);
+    return slc_measure_slowest(rt, s_per_element, 1);
+}
+
 double slc_measured_slot_s(const slc_measure *measure, uint32_t slot)
 {
     return median_of(&measure->slots[slot]);

@@ -113,6 +113,27 @@ sluice_status sluice_runtime_layer_times_set(sluice_runtime *rt, uint32_t layer,
     return SLUICE_OK;
 }
 
+static bool is_time(double value)
+{
+    return value >= 0 && isfinite(value);
+}
+
+sluice_status sluice_runtime_stage_times_set(sluice_runtime *rt, const sluice_stage_times *times)
+{
+    sluice_stage_times told = {0};
+    sluice_status status = registering(rt, "stage_times_set");
+    if (!status && !times) status = slc_error(SLUICE_ERR_ARGUMENT, "stage_times_set: no times");
+    if (!status) status = slc_sized_read("sluice_stage_times", NULL, times, sizeof told, &told);
+    if (status) return status;
+    if (!is_time(told.update_s) || !is_time(told.message_latency_s) || !is_time(told.message_bytes_per_s))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "stage_times_set: an update of %g s, messages of %g s and %g bytes a second; give finite "
+                         "numbers of 0 or more",
+                         told.update_s, told.message_latency_s, told.message_bytes_per_s);
+    rt->stage.told = told;
+    return SLUICE_OK;
+}
+
 sluice_status slc_registration_times(const slc_registration *model, double **out)
 {
     const uint32_t layers = model->layer_count;

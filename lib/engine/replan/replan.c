@@ -180,7 +180,7 @@ static sluice_status notice_drift(sluice_runtime *rt)
     const double apart = rt->planning.apart > 0 ? rt->planning.apart : 1;
     const double expected_s = apart * rt->current.predicted.step_s;
     const bool first = rt->planning.unproven; /* look at a plan that followed a drift */
-    if (!(expected_s > 0) || rt->current.steps % DRIFT_STEPS) return SLUICE_OK;
+    if (!(expected_s > 0) || rt->current.steps % DRIFT_STEPS || slc_is_stage(&rt->stage)) return SLUICE_OK;
     if (!first && rt->planning.drifted && rt->step < rt->planning.drifted + DRIFT_EVERY) return SLUICE_OK;
     const bool worth = slc_runtime_steps_left(rt) >= WARM_UP_STEPS + MEASURED_AGAIN + DRIFT_STEPS,
                decides = rt->rank == 0;

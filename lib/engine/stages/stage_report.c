@@ -48,6 +48,15 @@ sluice_status sluice_runtime_piece(const sluice_runtime *rt, uint32_t layer, con
     return SLUICE_OK;
 }
 
+static void add_prediction(const slc_stage *stage, sluice_stage_report *report)
+{
+    const slc_stage_step *own = &stage->cut.steps[stage->number];
+    report->predicted_step_s = stage->cut.step_s;
+    report->predicted_slots_s = own->compute_s;
+    report->predicted_idle_s = own->idle_s;
+    report->predicted_exposed_s = own->exposed_s;
+}
+
 sluice_status sluice_runtime_stage(const sluice_runtime *rt, sluice_stage_report *report)
 {
     sluice_stage_report made = {0};
@@ -69,6 +78,7 @@ sluice_status sluice_runtime_stage(const sluice_runtime *rt, sluice_stage_report
         made.layer_count = stage->whole.layer_count;
         made.channel_count = rt->job.channel_count;
         for (uint32_t c = 0; c < made.channel_count; c++) made.channels[c] = describe(stage, c, &rt->job.channels[c]);
+        if (stage->cut.timed) add_prediction(stage, &made);
     }
     slc_sized_write(&made, sizeof made, report);
     return SLUICE_OK;
