@@ -673,14 +673,36 @@ static int calls_are_refused(int rank, int size, void *context)
     return 0;
 }
 
+/* A replica whose weights are others than those of the first one is found by their hash, on every rank. */
+static int replicas_are_compared(int rank, int size, void *context)
+{
+    const trial t = {PLAIN, .model = 3, .stages = 2, .replicas = 2, .schedule = "1f1b", .strategy = "dp"};
+    trainer with = {0};
+    char hex[65];
+    (void)size;
+    (void)context;
+    RANK_CHECK(!sluice_world_create(NULL, &with.world));
+    if (make(&t, &with)) return 1;
+    RANK_CHECK(!sluice_runtime_weights_sha256(with.rt, hex));
+    sluice_param *last = sluice_runtime_param(with.rt, sluice_runtime_param_count(with.rt) - 1);
+    const float value = rank == 3 ? 2 : 1;
+    RANK_CHECK(!sluice_param_write(last, 0, 1, &value));
+    const sluice_status status = sluice_runtime_weights_sha256(with.rt, hex);
+    if (says(status, SLUICE_ERR_MISMATCH, "rank 3 has another replica of the weights than rank 2 of the same stage"))
+        return 1;
+    end(&with);
+    return 0;
+}
+
 static void wrong_uses_are_refused(void **state)
 {
     (void)state;
+    assert_int_equal(run_ranks(4, replicas_are_compared, NULL, LIMIT_S), 0);
     assert_int_equal(run_ranks(2, refused, NULL, LIMIT_S), 0);
     assert_int_equal(run_ranks(2, calls_are_refused, NULL, LIMIT_S), 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_to_one_rank),
@@ -691,5 +713,6 @@ int main(void)
         cmocka_unit_test(cuts_follow_given_times),
         cmocka_unit_test(wrong_uses_are_refused),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -221,6 +221,24 @@ static bool all_are_gathered(const sluice_runtime *rt)
     return gathered;
 }
 
+/* Compares what replicas of a stage hold themselves, as they have hashed it. */
+static sluice_status stage_replicas_agree(sluice_runtime *rt, uint64_t own)
+{
+    uint64_t *all = malloc((size_t)rt->size * sizeof *all);
+    if (!all) return slc_runtime_fail(rt, slc_error(SLUICE_ERR_MEMORY, "fingerprints of %d ranks", rt->size));
+    sluice_status status = sluice_world_all_gather(rt->world, &own, sizeof own, all);
+    for (int r = 0; !status && r < rt->size; r++) {
+        const int first = r - r % rt->replicas;
+        if (all[r] != all[first])
+            status = slc_error(SLUICE_ERR_MISMATCH,
+                               "rank %d has another replica of the weights than rank %d of the same stage; give both "
+                               "the same",
+                               r, first);
+    }
+    free(all);
+    return status;
+}
+
 /* Under dp and oss each rank has read its own replica. Between two exchanges of a compressed optimizer they differ. */
 static sluice_status replicas_agree(sluice_runtime *rt, char hex[65], bool gathered)
 {
@@ -230,6 +248,19 @@ static sluice_status replicas_agree(sluice_runtime *rt, char hex[65], bool gathe
 }
 
 enum { HASHED_PIECE = 1 << 18 }; /* elements */
+
+/* Adds what a stage's replica holds itself, of which a read gives those of the first replica. */
+static sluice_status hash_replica(const sluice_param *param, float piece[HASHED_PIECE], uint64_t *own)
+{
+    sluice_status status = SLUICE_OK;
+    if (!slc_param_is_replica(param, 0)) return SLUICE_OK;
+    for (uint64_t first = 0; !status && first < param->count; first += HASHED_PIECE) {
+        const uint64_t count = slc_least(param->count - first, HASHED_PIECE);
+        status = slc_param_get_replica(param, 0, first, count, piece);
+        *own = slc_fnv(*own, piece, count * sizeof *piece);
+    }
+    return slc_runtime_fail(param->rt, status);
+}
 
 /* Adds a parameter's values to the hash, where there is one. All ranks read; values that lie as they are hashed are not
  * copied first. */
@@ -257,10 +288,14 @@ sluice_status sluice_runtime_weights_sha256(sluice_runtime *rt, char hex[65])
     slc_sha256_init(&hash);
     sluice_status status = SLUICE_OK;
     const bool gathered = all_are_gathered(rt), hashes = !gathered || rt->rank == 0;
-    for (uint32_t p = 0; !status && p < rt->model.param_count; p++)
+    uint64_t own = SLC_FNV_START;
+    for (uint32_t p = 0; !status && p < rt->model.param_count; p++) {
         status = hash_param(rt->model.params[p], piece, hashes ? &hash : NULL);
+        if (!status) status = hash_replica(rt->model.params[p], piece, &own);
+    }
     slc_sha256_finish(&hash, hex);
     free(piece);
+    if (!status && slc_is_stage(&rt->stage) && rt->replicas > 1) status = stage_replicas_agree(rt, own);
     if (!status) status = replicas_agree(rt, hex, gathered);
     return status;
 }

@@ -92,6 +92,18 @@ static bool has_owners(const sluice_param *param, uint32_t which)
     return param->rt->replicas > 1 && (array_of(param, which).sharded || param->apart);
 }
 
+bool slc_param_is_replica(const sluice_param *param, uint32_t which)
+{
+    const sluice_runtime *rt = param->rt;
+    return slc_is_stage(&rt->stage) && rt->replicas > 1 && param->unit != SLC_NONE && !has_owners(param, which);
+}
+
+sluice_status slc_param_get_replica(const sluice_param *param, uint32_t which, uint64_t first, uint64_t count,
+                                    float *dst)
+{
+    return load(param->rt, array_of(param, which), param->first + first, dst, count);
+}
+
 /* Reads an array of a stage: its replicas gather it, and the first of them sends it to all. */
 static sluice_status get_from_stage(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, float *dst)
 {

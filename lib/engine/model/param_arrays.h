@@ -19,6 +19,11 @@ bool slc_param_is_gathered(const sluice_param *param, uint32_t which);
 /* Returns the address of an array that this rank holds whole, as fp32 in memory of the host, so that slc_param_get
  * would only copy it; else NULL. */
 const float *slc_param_whole(const sluice_param *param, uint32_t which);
+/* In a pipeline: does this rank hold all of an array, as the other replicas of its stage should hold it too? */
+bool slc_param_is_replica(const sluice_param *param, uint32_t which);
+/* Reads elements of such an array from this rank's own memory. Local. */
+sluice_status slc_param_get_replica(const sluice_param *param, uint32_t which, uint64_t first, uint64_t count,
+                                    float *dst);
 /* Reads any elements, the same on every rank. Collective: what only one rank holds is gathered block by block through
  * the staging buffer. */
 sluice_status slc_param_get(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, float *dst);
