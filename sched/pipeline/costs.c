@@ -123,6 +123,20 @@ static double operation_s(const slc_profile *profile, const slc_unit *unit, slc_
     return slc_operation_s(&profile->job, &profile->times, kind, unit, unit->elements);
 }
 
+/* The looked-up rows of a table, if replicas reduce their gradients too, after those of the table itself; else NULL. */
+static const slc_unit *rows_to_reduce(const slc_cut_job *cut, uint32_t table)
+{
+    const slc_unit *rows = slc_cut_rows(&cut->profile->job);
+    const bool reduces = rows && rows->partner == table && rows->trainable;
+    return reduces && cut->shape.stages > 1 && cut->profile->job.world > 1 ? rows : NULL;
+}
+
+static double reduce_rows_s(const slc_cut_job *cut, uint32_t table, slc_item_kind reduce)
+{
+    const slc_unit *rows = rows_to_reduce(cut, table);
+    return rows ? operation_s(cut->profile, rows, reduce) : 0;
+}
+
 double slc_layer_tail_s(const slc_cut_job *cut, uint32_t layer)
 {
     const slc_job *job = &cut->profile->job;
@@ -135,9 +149,10 @@ double slc_layer_tail_s(const slc_cut_job *cut, uint32_t layer)
         const slc_unit_operations of = slc_operations_of(job, &unit, strategy);
         sum_s += slc_thread_s(job, times, SLC_ITEM_UPDATE, strategy, unit.elements) +
                  operation_s(cut->profile, &unit, of.gather_value);
-        sum_s += slc_exchanges(strategy) ? slc_thread_s(job, times, SLC_ITEM_COMPRESS, strategy, unit.elements) +
-                                               operation_s(cut->profile, &unit, of.exchange)
-                                         : operation_s(cut->profile, &unit, of.reduce);
+        sum_s += slc_exchanges(strategy)
+                     ? slc_thread_s(job, times, SLC_ITEM_COMPRESS, strategy, unit.elements) +
+                           operation_s(cut->profile, &unit, of.exchange)
+                     : operation_s(cut->profile, &unit, of.reduce) + reduce_rows_s(cut, u, of.reduce);
         if (slc_cut_holds(cut, u)) sum_s += operation_s(cut->profile, &unit, SLC_ITEM_GATHER_WINDOW);
     }
     return sum_s;
@@ -223,6 +238,22 @@ static void list_update(listing *l, uint32_t piece, uint32_t u, const slc_unit *
     }
 }
 
+/* Lists the second reduction of a table, that of the gradients of its rows, which must have come back. */
+static void list_rows(listing *l, uint32_t piece, uint32_t u, slc_item_kind reduce)
+{
+    const slc_unit *rows = rows_to_reduce(l->cut, u);
+    if (!rows) return;
+    add_operation(l, u,
+                  (slc_stage_operation){.stage = piece % l->cut->shape.stages,
+                                        .piece = piece,
+                                        .kind = reduce,
+                                        .unit = (uint32_t)(rows - l->cut->profile->job.units),
+                                        .link_s = operation_s(l->cut->profile, rows, reduce),
+                                        .within_s = -1,
+                                        .after = l->last[u],
+                                        .after_rows = true});
+}
+
 /* Lists reductions, and updates that need not wait, in the order of the backward. */
 static void list_backward(listing *l, uint32_t piece)
 {
@@ -234,7 +265,10 @@ static void list_backward(listing *l, uint32_t piece)
             const double early_s = before_end(l, piece, layer);
             const slc_strategy strategy = slc_cut_strategy(l->cut, u);
             const slc_unit_operations of = slc_operations_of(job, &unit, strategy);
-            if (!slc_exchanges(strategy)) list_unit(l, piece, u, &unit, of.reduce, early_s, SLC_NO_OPERATION);
+            if (!slc_exchanges(strategy)) {
+                list_unit(l, piece, u, &unit, of.reduce, early_s, SLC_NO_OPERATION);
+                list_rows(l, piece, u, of.reduce);
+            }
             if (!slc_waits_for_agreement(job, strategy)) list_update(l, piece, u, &unit, early_s);
         }
 }

@@ -188,6 +188,18 @@ static void pieces_add_up_to_the_model(void **state)
     assert_true(costs.times.rows_s > 0);
     for (uint32_t o = 0; o < costs.times.operation_count; o++)
         assert_true(costs.operations[o].after == SLC_NO_OPERATION || costs.operations[o].after < o);
+    /* Replicas reduce the table's gradient, then those of its rows once they are back, and update after both. */
+    const slc_unit *rows = slc_cut_rows(&profile->job);
+    uint32_t reduced = 0;
+    for (uint32_t o = 1; o + 1 < costs.times.operation_count; o++) {
+        const slc_stage_operation *one = &costs.operations[o];
+        if (one->unit == SLC_NONE || &profile->job.units[one->unit] != rows) continue;
+        reduced++;
+        assert_true(one->stage == 3 && one->after_rows && one->link_s > 0 && one->kind == one[-1].kind);
+        assert_true(one->after == o - 1 && one[-1].unit == rows->partner);
+        assert_true(one[1].kind == SLC_ITEM_UPDATE && one[1].unit == rows->partner && one[1].after == o);
+    }
+    assert_int_equal(reduced, 1);
     slc_pipeline_costs_fini(&costs);
     slc_profile_destroy(profile);
 }
