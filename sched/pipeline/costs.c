@@ -254,6 +254,18 @@ static void list_rows(listing *l, uint32_t piece, uint32_t u, slc_item_kind redu
                                         .after_rows = true});
 }
 
+/* Lists the reductions of a step's micro-batches before the last, if each of them is reduced. */
+static void list_earlier(listing *l, uint32_t piece, uint32_t u, const slc_unit *unit, slc_item_kind reduce,
+                         double ready_s)
+{
+    const slc_job *job = &l->cut->profile->job;
+    const bool each = job->each && !l->cut->schedule->updates_each && reduce != SLC_ITEM_KINDS;
+    for (uint32_t m = each ? job->micro_batches - 1 : 0; m > 0; m--) {
+        list_unit(l, piece, u, unit, reduce, ready_s, SLC_NO_OPERATION);
+        l->out->operations[l->last[u]].earlier = m;
+    }
+}
+
 /* Lists reductions, and updates that need not wait, in the order of the backward. */
 static void list_backward(listing *l, uint32_t piece)
 {
@@ -266,6 +278,7 @@ static void list_backward(listing *l, uint32_t piece)
             const slc_strategy strategy = slc_cut_strategy(l->cut, u);
             const slc_unit_operations of = slc_operations_of(job, &unit, strategy);
             if (!slc_exchanges(strategy)) {
+                list_earlier(l, piece, u, &unit, of.reduce, early_s);
                 list_unit(l, piece, u, &unit, of.reduce, early_s, SLC_NO_OPERATION);
                 list_rows(l, piece, u, of.reduce);
             }
@@ -402,7 +415,8 @@ static bool list_operations(const slc_cut_job *cut, slc_pipeline_costs *out)
 {
     const size_t units = cut->profile->job.unit_count;
     listing l = {.cut = cut, .out = out, .last = calloc(units + 1, sizeof *l.last)};
-    out->operations = calloc(5 * units + cut->shape.stages + 1, sizeof *out->operations);
+    const size_t earlier = cut->profile->job.each ? cut->profile->job.micro_batches - 1 : 0;
+    out->operations = calloc((5 + earlier) * units + cut->shape.stages + 1, sizeof *out->operations);
     out->gathers = calloc(gathers_of(&cut->profile->job) + 1, sizeof *out->gathers);
     if (!l.last || !out->operations || !out->gathers) {
         free(l.last);

@@ -371,11 +371,11 @@ static void plan_operations(simulation *sim, uint32_t stage, const slc_task *tas
 {
     const stage_state *state = &sim->stages[stage];
     const uint32_t length = round_length(sim);
-    const bool ends = to_s >= state->takes_s;
-    if (!slc_makes_weight_gradients(task->kind) || (task->micro_batch + 1) % length) return;
-    for (uint32_t n = state->first_operation; n < state->end_operation; n++) {
-        const double ready_s = fmax(0, state->takes_s - sim->times->operations[n].before_end_s);
-        if (sim->times->operations[n].piece == task->piece && ready_s >= from_s && (ends || ready_s < to_s))
+    for (uint32_t n = state->first_operation; slc_makes_weight_gradients(task->kind) && n < state->end_operation; n++) {
+        const slc_stage_operation *o = &sim->times->operations[n];
+        const double ready_s = fmax(0, state->takes_s - o->before_end_s);
+        if ((task->micro_batch + 1 + o->earlier) % length || o->piece != task->piece) continue;
+        if (ready_s >= from_s && (to_s >= state->takes_s || ready_s < to_s))
             slc_pipeline_events_add(&sim->events, sim->now_s + (ready_s - from_s), READY, n,
                                     task->micro_batch / length);
     }

@@ -15,7 +15,8 @@ typedef struct {
     uint32_t stage, piece;
     slc_item_kind kind;  /* these two only name it */
     uint32_t unit;       /* SLC_NONE: of no unit */
-    double before_end_s; /* ready so long before the end of the piece's last gradient task of the step */
+    double before_end_s; /* ready so long before the end of the piece's last gradient task of the step, */
+    uint32_t earlier;    /* or of the one so many micro-batches before that; 0 with updates_each */
     double link_s;       /* on the egress; or */
     double thread_s;     /* on the thread */
     double within_s; /* the piece's first forward of the step that reads the result needs it so long after its start;

@@ -108,10 +108,11 @@ static sluice_status check_request(const slc_pipeline_planning *p)
                          "%u stages of %u chunk%s are %u pieces, the model has %u layers; up to %u stages work",
                          r->shape.stages, r->shape.chunks, r->shape.chunks == 1 ? "" : "s", p->pieces, p->layers,
                          p->layers / r->shape.chunks);
-    if (p->job->each)
+    if (p->job->each && slc_cut_rows(p->job))
         return slc_error(SLUICE_ERR_ARGUMENT,
-                         "a pipeline adds its micro-batches up in each stage; make the profile with "
-                         "--accumulate last");
+                         "the rows of \"%s\" come back from another stage, which adds them up over the micro-batches "
+                         "of a step; make the profile with --accumulate last",
+                         slc_cut_rows(p->job)->name);
     if ((r->strategy == SLC_FSDP || r->strategy == SLC_ONEBIT) && !r->schedule->flushes)
         return slc_error(
             SLUICE_ERR_ARGUMENT,

@@ -591,7 +591,7 @@ static void append_unit(writing *w, uint32_t unit, uint32_t micro_batch, bool up
     const slc_stage_job *stage = w->stage;
     if (!updates)
         slc_order_reduce(w->order, &stage->job, stage->strategies, micro_batch, unit);
-    else
+    else if (micro_batch + 1 == stage->job.micro_batches)
         slc_order_update(w->order, &stage->job, stage->strategies,
                          slc_updated_after(&stage->job, stage->strategies, unit));
 }

@@ -47,7 +47,7 @@ typedef struct {
     sluice_dtype precision;
     sluice_recompute recompute;
     sluice_nan_policy nan;
-    bool messages, tight; /* tight: in the smallest budget */
+    bool messages, tight, each; /* tight: in the smallest budget; each: every micro-batch is reduced */
     uint64_t seed;
 } trial;
 
@@ -110,6 +110,7 @@ static sluice_config config_of(const trial *t)
     config.precision = t->precision;
     config.recompute = t->recompute;
     config.nan = t->nan;
+    config.accumulate = t->each ? SLUICE_ACCUMULATE_EACH : SLUICE_ACCUMULATE_LAST;
     config.tied = models[t->model].head == SLUICE_HEAD_TOKENS ? SLUICE_TIED_SPLIT : SLUICE_TIED_JOINT;
     config.pipeline = t->stages;
     config.pipeline_chunks = t->chunks;
@@ -245,11 +246,11 @@ static void describe(const trial *t)
 {
     fprintf(stderr,
             "model %u, %u micro-batches, %u stages of %u replicas and %u chunks, %s, cuts \"%s\", strategy %s, block "
-            "%llu, %s, clip %g, dropout %g, precision %d, recompute %d, nan %d, %s%s, seed %llu\n",
+            "%llu, %s, clip %g, dropout %g, precision %d, recompute %d, nan %d, %s%s%s, seed %llu\n",
             t->model, t->micro_batches, t->stages, t->replicas, t->chunks, t->schedule, t->cuts,
             t->strategy ? t->strategy : "auto", (unsigned long long)t->block_bytes, t->optimizer, t->clip, t->dropout,
             (int)t->precision, (int)t->recompute, (int)t->nan, t->messages ? "messages" : "direct",
-            t->tight ? ", tight" : "", (unsigned long long)t->seed);
+            t->tight ? ", tight" : "", t->each ? ", each" : "", (unsigned long long)t->seed);
 }
 
 static int replicas_of(const trial *t)
@@ -334,6 +335,10 @@ static void equal_to_one_rank(void **state)
 static void equal_to_ranks_without_stages(void **state)
 {
     static const char *const strategies[] = {"dp", "oss", "sdp", "fsdp", NULL};
+    /* Every micro-batch is reduced. */
+    static const trial each = {PLAIN,        .stages = 2,        .replicas = 2,
+                               .chunks = 1,  .schedule = "1f1b", .strategy = "fsdp",
+                               .each = true, .seed = 6};
     /* Gradients of rows are bf16 on the wire if there is one micro-batch. */
     static const trial narrow_rows = {.model = 3,
                                       .micro_batches = 1,
@@ -347,6 +352,7 @@ static void equal_to_ranks_without_stages(void **state)
                                       .seed = 4};
     (void)state;
     check(&narrow_rows);
+    check(&each);
     uint64_t seed = 12;
     for (uint32_t i = 0; i < test_rounds(test_brief() ? 3 : 12); i++) {
         trial t = draw_trial(&seed);
@@ -355,6 +361,7 @@ static void equal_to_ranks_without_stages(void **state)
         t.strategy = strategies[draw(&seed, sizeof strategies / sizeof *strategies)];
         t.block_bytes = draw(&seed, 2) ? 1024 : 0;
         t.tight = draw(&seed, 2);
+        t.each = models[t.model].head != SLUICE_HEAD_TOKENS && draw(&seed, 2);
         t.cuts[0] = 0;
         if (!strcmp(t.schedule, "interleaved")) t.micro_batches = t.stages;
         check(&t);
@@ -607,7 +614,7 @@ static const refusal refusals[] = {
     {{PLAIN, .stages = 2, .chunks = 2}, NULL, SPLIT, 0, SLUICE_ERR_ARGUMENT, "interleaved"},
     {{PLAIN, .stages = 2, .cuts = "h.9"}, NULL, SPLIT, 0, SLUICE_ERR_ARGUMENT, "no layer is called \"h.9\""},
     {{PLAIN, .stages = 2}, "random:3", SPLIT, 0, SLUICE_ERR_ARGUMENT, "one of dp, oss, sdp and fsdp"},
-    {{PLAIN, .stages = 2}, NULL, SPLIT, SLUICE_ACCUMULATE_EACH, SLUICE_ERR_UNSUPPORTED, "not with accumulate each"},
+    {{PLAIN, .model = 3, .stages = 2}, NULL, SPLIT, SLUICE_ACCUMULATE_EACH, SLUICE_ERR_UNSUPPORTED, "accumulate last"},
     {{PLAIN, .model = 3, .stages = 2}, NULL, SLUICE_TIED_JOINT, 0, SLUICE_ERR_UNSUPPORTED, "use tied split"},
     {{.micro_batches = 4, .stages = 2, .optimizer = "onebit_adam"},
      NULL,

@@ -60,7 +60,6 @@ static const char *what_does_not_go(const sluice_runtime *rt)
     const sluice_config *c = &rt->config;
     if (strcmp(c->device, "cpu")) return "device cuda";
     if (rt->compression.on) return "a compressed optimizer";
-    if (c->accumulate == SLUICE_ACCUMULATE_EACH) return "accumulate each";
     if (rt->planning.kept) return "plan_file";
     if (rt->check) return "SLUICE_ENGINE_CHECK";
     for (uint32_t l = 0; l < rt->model.layer_count; l++)
@@ -79,6 +78,11 @@ static sluice_status check_shared(const sluice_runtime *rt)
             return slc_error(SLUICE_ERR_UNSUPPORTED,
                              "pipeline %u: parameter \"%s\" is looked up in one stage and used in another; use tied "
                              "split (--tied split), so that only its rows travel",
+                             rt->config.pipeline, param->name);
+        if (rt->config.accumulate == SLUICE_ACCUMULATE_EACH)
+            return slc_error(SLUICE_ERR_UNSUPPORTED,
+                             "pipeline %u: accumulate each, but the rows of \"%s\" come back from another stage, "
+                             "which adds them up over the micro-batches of a step; use accumulate last",
                              rt->config.pipeline, param->name);
         if (++tables > 1)
             return slc_error(SLUICE_ERR_UNSUPPORTED,
