@@ -18,8 +18,9 @@
 #include <cmocka.h>
 #include <sys/mman.h>
 
-enum { BATCH = 2, LENGTH = 6, VOCABULARY = 37, IMAGE = 8, MICRO_BATCHES_MAX = 8, STEPS = 3, LAYERS = 4 };
-enum { REPLICAS_MAX = 3, LIMIT_S = 120, SHARED_BYTES = 65536, PIXELS = BATCH * IMAGE * IMAGE };
+enum { BATCH = 2, LENGTH = 6, VOCABULARY = 37, IMAGE = 8, MICRO_BATCHES_MAX = 8, LAYERS = 4 };
+enum { STEPS = 3, STEPS_MOST = 50, REPLICAS_MAX = 3, LIMIT_S = 120 };
+enum { SHARED_BYTES = 65536, PIXELS = BATCH * IMAGE * IMAGE };
 
 #define SMALL                                                                                                          \
     .struct_size = sizeof(sluice_model_config), .layers = LAYERS, .channels = 16, .heads = 2, .hidden = 32,            \
@@ -47,13 +48,14 @@ typedef struct {
     sluice_dtype precision;
     sluice_recompute recompute;
     sluice_nan_policy nan;
+    uint32_t steps;             /* 0: STEPS */
     bool messages, tight, each; /* tight: in the smallest budget; each: every micro-batch is reduced */
     uint64_t seed;
 } trial;
 
 typedef struct {
     char sha256[65];
-    double losses[REPLICAS_MAX][STEPS];
+    double losses[REPLICAS_MAX][STEPS_MOST];
     double evaluated[REPLICAS_MAX][2];
     uint64_t planned[RANKS_MAX], peak[RANKS_MAX];
 } outcome;
@@ -206,6 +208,11 @@ static int evaluate(const run *r, trainer *t)
     return 0;
 }
 
+static uint32_t last_step(const run *r)
+{
+    return r->last ? r->last : r->trial.steps ? r->trial.steps : STEPS;
+}
+
 static int train(int rank, int size, void *context)
 {
     const run *r = context;
@@ -217,7 +224,7 @@ static int train(int rank, int size, void *context)
     RANK_CHECK(!sluice_world_create(NULL, &t.world));
     if (make(&r->trial, &t)) return 1;
     if (r->from) RANK_CHECK(!sluice_checkpoint_load(t.rt, r->from, NULL, NULL));
-    for (uint32_t s = r->first; s < (r->last ? r->last : STEPS); s++) {
+    for (uint32_t s = r->first; s < last_step(r); s++) {
         double loss = 0;
         bool here;
         if (step(&r->trial, &t, s, &loss, &here)) return 1;
@@ -368,23 +375,65 @@ static void equal_to_ranks_without_stages(void **state)
     }
 }
 
-/* M ranks with one micro-batch each have the same global batch. */
+/* M ranks with one micro-batch each have the same global batch as a pipeline of one replica with M micro-batches. */
+static void check_ranks(const trial *t)
+{
+    run ranks = {.trial = *t, .out = shared()}, piped = {.trial = *t, .out = shared()};
+    ranks.trial.stages = 0;
+    ranks.trial.micro_batches = 1;
+    ranks.trial.messages = ranks.trial.tight = false;
+    const int failed =
+        run_ranks((int)t->micro_batches, train, &ranks, LIMIT_S) || run_ranks((int)t->stages, train, &piped, LIMIT_S);
+    if (failed || strcmp(ranks.out->sha256, piped.out->sha256)) describe(t);
+    assert_false(failed);
+    assert_string_equal(ranks.out->sha256, piped.out->sha256);
+    munmap(ranks.out, SHARED_BYTES);
+    munmap(piped.out, SHARED_BYTES);
+}
+
 static void equal_to_data_parallel_ranks(void **state)
 {
     (void)state;
     for (uint32_t model = 0; model < MODELS; model++) {
-        run ranks = {.trial = {.model = model, .micro_batches = 1, .schedule = "1f1b", .optimizer = "adamw", .seed = 5},
-                     .out = shared()};
-        run piped = ranks;
-        piped.out = shared();
-        piped.trial.stages = 2;
-        piped.trial.micro_batches = 3;
-        assert_int_equal(run_ranks(3, train, &ranks, LIMIT_S), 0);
-        assert_int_equal(run_ranks(2, train, &piped, LIMIT_S), 0);
-        assert_string_equal(ranks.out->sha256, piped.out->sha256);
-        munmap(ranks.out, SHARED_BYTES);
-        munmap(piped.out, SHARED_BYTES);
+        const trial t = {
+            .model = model, .micro_batches = 3, .stages = 2, .schedule = "1f1b", .optimizer = "adamw", .seed = 5};
+        check_ranks(&t);
     }
+}
+
+/* Both promises over so many steps, for each model, number of stages and schedule, with one and two replicas. What else
+ * there is to choose is drawn. The first argument "long" asks for it. */
+static void promises_hold_for_long(void **state)
+{
+    static const char *const schedules[] = {"gpipe", "1f1b", "interleaved"}, *const strategies[] = {"dp", "oss", "sdp",
+                                                                                                    "fsdp", NULL};
+    uint64_t seed = 13;
+    uint32_t number = 0;
+    (void)state;
+    for (uint32_t model = 0; model < MODELS; model++)
+        for (uint32_t stages = 2; stages <= 4; stages++)
+            for (uint32_t k = 0; k < 3; k++)
+                for (uint32_t replicas = 1; replicas <= 2; replicas++, number++) {
+                    trial t = draw_trial(&seed);
+                    const bool interleaved = !strcmp(schedules[k], "interleaved");
+                    if (interleaved && stages > 3) continue; /* more pieces than layers */
+                    t.model = model;
+                    t.stages = stages;
+                    t.replicas = replicas;
+                    t.schedule = schedules[k];
+                    t.chunks = interleaved ? 2 : 1;
+                    t.micro_batches = interleaved ? stages : t.micro_batches;
+                    t.cuts[0] = 0;
+                    t.strategy = strategies[draw(&seed, sizeof strategies / sizeof *strategies)];
+                    t.each = models[model].head != SLUICE_HEAD_TOKENS && draw(&seed, 3) == 0;
+                    t.steps = STEPS_MOST;
+                    if (!test_takes(number, 1)) continue;
+                    check(&t);
+                    t.precision = SLUICE_FP32; /* promise 2 is of it, of one replica */
+                    t.dropout = 0;             /* ranks drop out otherwise than micro-batches do */
+                    t.each = false;
+                    if (replicas == 1 && t.micro_batches <= 4) check_ranks(&t);
+                }
 }
 
 /* A checkpoint of three stages, written while they train on, is gone on from by as many, by fewer, and by one rank. */
@@ -720,6 +769,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(cuts_follow_given_times),
         cmocka_unit_test(wrong_uses_are_refused),
     };
+    const struct CMUnitTest longer[] = {cmocka_unit_test(promises_hold_for_long)};
+    if (argc > 1 && !strcmp(argv[1], "long")) return cmocka_run_group_tests(longer, NULL, NULL);
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

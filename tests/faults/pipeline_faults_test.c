@@ -1,6 +1,6 @@
-/* A rank of a pipeline is killed or stopped, in any stage and schedule: while it computes, while messages are under
- * way, while a save is. Every other rank's call then says which rank and which stage it was, and nothing hangs. How
- * long that took is printed, and not judged. */
+/* A rank of a pipeline is killed or stopped, in any stage, schedule and replica: while it computes, while messages are
+ * under way, while a save is. Every other rank's call then says which rank and which stage it was, and nothing hangs.
+ * How long that took is printed, and not judged. */
 #include "tests/support/draw.h"
 #include "tests/support/ranks.h"
 #include "tests/support/scale.h"
@@ -38,8 +38,8 @@ static const char *const moment_names[] = {"in a slot", "while messages are unde
 
 /* A rank that goes. */
 typedef struct {
-    const char *schedule;
-    int stages, victim;
+    const char *schedule, *strategy;
+    int stages, replicas, victim;
     moment at;
     int signal;
     uint64_t seed;
@@ -112,6 +112,7 @@ static int make(const scene *s, trainer *t)
     config.micro_batches = MICRO_BATCHES;
     config.pipeline = (uint32_t)s->fault->stages;
     config.pipeline_schedule = s->fault->schedule;
+    config.strategy = s->fault->strategy;
     RANK_CHECK(!sluice_runtime_create(t->world, &config, &t->rt));
     RANK_CHECK(!sluice_model_create(t->rt, &model_config,
                                     &SLUICE_INIT(sluice_model_options, .batch = 1, .micro_batches = MICRO_BATCHES),
@@ -172,7 +173,8 @@ static int live(int rank, int size, void *context)
     if (rank == s->fault->victim) prepare_to_go(s, &t, &left);
     const sluice_status status = train(s, &t);
     const uint64_t heard_ns = now_ns();
-    snprintf(wanted, sizeof wanted, "rank %d (stage %d of %d)", s->fault->victim, s->fault->victim, size);
+    snprintf(wanted, sizeof wanted, "rank %d (stage %d of %d)", s->fault->victim, s->fault->victim / s->fault->replicas,
+             s->fault->stages);
     const bool named = strstr(sluice_last_error(), wanted) != NULL;
     if (!named) fprintf(stderr, "rank %d should hear of %s: %s\n", rank, wanted, sluice_last_error());
     const bool right = status == (s->fault->signal == SIGKILL ? SLUICE_ERR_PEER : SLUICE_ERR_TIMEOUT);
@@ -203,39 +205,54 @@ static void check_fault(const fault *f, double *killed_s, double *stopped_s)
     assert_true(c != MAP_FAILED);
     assert_non_null(mkdtemp(folder));
     scene s = {f, c, folder};
-    run_ranks_codes(f->stages, live, &s, LIMIT_S, codes);
-    for (int r = 0; r < f->stages; r++) {
+    const int ranks = f->stages * f->replicas;
+    run_ranks_codes(ranks, live, &s, LIMIT_S, codes);
+    for (int r = 0; r < ranks; r++) {
         const int wanted = r == f->victim ? 128 + SIGKILL : 0;
         if (codes[r] != wanted)
-            fprintf(stderr, "%s, %d stages, rank %d %s %s, seed %llu: rank %d ended with %d\n", f->schedule, f->stages,
-                    f->victim, f->signal == SIGKILL ? "killed" : "stopped", moment_names[f->at],
-                    (unsigned long long)f->seed, r, codes[r]);
+            fprintf(stderr, "%s, %d stages of %d under %s, rank %d %s %s, seed %llu: rank %d ended with %d\n",
+                    f->schedule, f->stages, f->replicas, f->strategy, f->victim,
+                    f->signal == SIGKILL ? "killed" : "stopped", moment_names[f->at], (unsigned long long)f->seed, r,
+                    codes[r]);
         assert_int_equal(codes[r], wanted);
     }
     double *most_s = f->signal == SIGKILL ? killed_s : stopped_s;
-    if (longest(c, f->stages) > *most_s) *most_s = longest(c, f->stages);
+    if (longest(c, ranks) > *most_s) *most_s = longest(c, ranks);
     snprintf(command, sizeof command, "rm -rf %s", folder);
     assert_int_equal(system(command), 0);
     munmap(c, sizeof *c);
 }
 
-/* An eighth of all, times the scale; each stage, schedule, moment and signal has its turn. */
+/* Faults of pipelines of one shape, of which a test takes a share, times the scale. */
+typedef struct {
+    const char *schedule;
+    int stages, replicas;
+    double share;
+} shape;
+
+/* Each stage, replica, schedule, moment and signal has its turn; strategies are drawn. */
 static void survivors_name_rank_and_stage(void **state)
 {
-    static const struct {
-        const char *name;
-        int stages;
-    } schedules[] = {{"1f1b", 3}, {"gpipe", 3}, {"interleaved", 2}};
+    static const shape shapes[] = {{"1f1b", 3, 1, 0.125}, {"gpipe", 3, 1, 0.125}, {"interleaved", 2, 1, 0.125},
+                                   {"1f1b", 2, 2, 0.04},  {"gpipe", 2, 2, 0.04},  {"interleaved", 2, 2, 0.04}};
+    static const char *const strategies[] = {"dp", "oss", "sdp", "fsdp"};
     uint32_t number = 0, done = 0;
     double killed_s = 0, stopped_s = 0;
     (void)state;
-    for (size_t k = 0; k < sizeof schedules / sizeof *schedules; k++)
-        for (int victim = 0; victim < schedules[k].stages; victim++)
+    for (const shape *k = shapes; k < shapes + sizeof shapes / sizeof *shapes; k++)
+        for (int victim = 0; victim < k->stages * k->replicas; victim++)
             for (int at = 0; at < MOMENTS; at++)
                 for (int stops = 0; stops < 2; stops++, number++) {
-                    if (!test_takes(number, 0.125)) continue;
-                    const fault f = {schedules[k].name, schedules[k].stages,       victim,
-                                     (moment)at,        stops ? SIGSTOP : SIGKILL, mix(number)};
+                    uint64_t seed = mix(number);
+                    if (!test_takes(number, k->share)) continue;
+                    const fault f = {.schedule = k->schedule,
+                                     .strategy = strategies[draw(&seed, 4)],
+                                     .stages = k->stages,
+                                     .replicas = k->replicas,
+                                     .victim = victim,
+                                     .at = (moment)at,
+                                     .signal = stops ? SIGSTOP : SIGKILL,
+                                     .seed = mix(number)};
                     check_fault(&f, &killed_s, &stopped_s);
                     done++;
                 }
