@@ -1,8 +1,11 @@
-/* Bundled models: GPT-2, BERT, ViT and BEiT. Each is a client of the hook API, as a user's own program is: it registers
- * its layers on a runtime and computes between the hooks. On the device "cpu", matrix products are oneDNN's.
+/* Bundled models: GPT-2, BERT with norms behind or before its branches, ViT and BEiT. Each is a client of the hook API,
+ * as a user's own program is: it registers its layers on a runtime and computes between the hooks. On the device "cpu",
+ * matrix products are oneDNN's.
  *
  *   gpt2  Radford et al., "Language models are unsupervised multitask learners", 2019: GPT2LMHeadModel
  *   bert  Devlin et al., arXiv 1810.04805: BertForMaskedLM, BertForSequenceClassification
+ *   roberta-prelayernorm  BERT with norms before its branches, as Ott et al., arXiv 1904.01038, have it:
+ *         RobertaPreLayerNormForMaskedLM, RobertaPreLayerNormForSequenceClassification
  *   vit   Dosovitskiy et al., arXiv 2010.11929: ViTForImageClassification
  *   beit  Bao et al., arXiv 2106.08254: BeitForImageClassification, BeitForMaskedImageModeling
  *
@@ -30,9 +33,11 @@
 extern "C" {
 #endif
 
-/* The list of the bundled families: FAMILY(the enumerator, the name) for each. */
+/* The list of the bundled families: FAMILY(the enumerator, the name, with _ for -) for each. */
 #define SLUICE_MODEL_FAMILY_LIST(FAMILY)                                                                               \
-    FAMILY(SLUICE_GPT2, gpt2) FAMILY(SLUICE_BERT, bert) FAMILY(SLUICE_VIT, vit) FAMILY(SLUICE_BEIT, beit)
+    FAMILY(SLUICE_GPT2, gpt2)                                                                                          \
+    FAMILY(SLUICE_BERT, bert)                                                                                          \
+    FAMILY(SLUICE_VIT, vit) FAMILY(SLUICE_BEIT, beit) FAMILY(SLUICE_ROBERTA_PRELAYERNORM, roberta_prelayernorm)
 /* The inside of sluice_model_family. */
 #define SLUICE_MODEL_FAMILY_ENUMERATOR(enumerator, name) enumerator,
 /* The bundled families, as SLUICE_MODEL_FAMILY_LIST has them. */
@@ -42,7 +47,7 @@ typedef enum { SLUICE_MODEL_FAMILY_LIST(SLUICE_MODEL_FAMILY_ENUMERATOR) SLUICE_M
  * visual token of a masked patch), or with one class for the whole input (bert, vit, beit). */
 typedef enum { SLUICE_HEAD_TOKENS, SLUICE_HEAD_CLASSES } sluice_model_head;
 
-/* Fields that a family does not have are 0. */
+/* Fields that a family does not have are 0. roberta-prelayernorm has those of bert. */
 typedef struct {
     size_t struct_size; /* of this struct; SLUICE_INIT sets it */
     sluice_model_family family;
@@ -52,11 +57,13 @@ typedef struct {
     uint32_t vocabulary;              /* gpt2, bert: tokens; beit with SLUICE_HEAD_TOKENS: visual tokens */
     uint32_t context;                 /* gpt2, bert: positions that there are */
     uint32_t types;                   /* bert: token types */
-    uint32_t padding;                 /* bert: looking up its row gives no gradient; beyond the vocabulary: none */
-    uint32_t image_size, patch_size;  /* vit, beit: pixels a side; image_size is a multiple of patch_size */
-    uint32_t image_channels;          /* vit, beit */
-    uint32_t classes;                 /* with SLUICE_HEAD_CLASSES */
-    double epsilon;                   /* of the norms, > 0 */
+    /* bert: looking up its row gives no gradient; beyond the vocabulary: none. roberta-prelayernorm needs one: the
+     * table of positions has context + padding + 1 rows, and the first position's is the row padding + 1. */
+    uint32_t padding;
+    uint32_t image_size, patch_size; /* vit, beit: pixels a side; image_size is a multiple of patch_size */
+    uint32_t image_channels;         /* vit, beit */
+    uint32_t classes;                /* with SLUICE_HEAD_CLASSES */
+    double epsilon;                  /* of the norms, > 0 */
     double dropout; /* of embeddings, attention probabilities and residual branches, in training; in [0, 1) */
     /* beit */
     bool mask_token;         /* masked patches are replaced (needed with SLUICE_HEAD_TOKENS) */
@@ -76,10 +83,10 @@ typedef struct {
 } sluice_model_config;
 
 /* A configuration by name. nano and mini are for bytes (vocabulary 256; bert's 264, with room for special tokens from
- * 256 on) and for small grey images. gpt2: nano, mini, small, medium, large, xl; bert: nano, mini, base, large; vit:
- * nano, mini, tiny, small, base, large, huge; beit: nano, mini, base, large. head: SLUICE_HEAD_TOKENS for gpt2 and
- * bert, SLUICE_HEAD_CLASSES (1000) for vit and beit; change it afterwards. *out is begun with SLUICE_INIT. Errors:
- * ARGUMENT lists the names. */
+ * 256 on) and for small grey images. gpt2: nano, mini, small, medium, large, xl; bert, roberta-prelayernorm: nano,
+ * mini, base, large; vit: nano, mini, tiny, small, base, large, huge; beit: nano, mini, base, large. head:
+ * SLUICE_HEAD_TOKENS for models of text, SLUICE_HEAD_CLASSES (1000) for vit and beit; change it afterwards. *out is
+ * begun with SLUICE_INIT. Errors: ARGUMENT lists the names. */
 SLUICE_API sluice_status sluice_model_config_named(const char *family, const char *size, sluice_model_config *out);
 /* The names above, one by one from 0; NULL after the last, and for a family that there is not. Constants. */
 SLUICE_API const char *sluice_model_family_name(uint32_t family);
@@ -141,7 +148,7 @@ typedef struct {
      * longer on any rank may have it (sluice_model_shape). At most SLUICE_SHAPES_MOST; copied. */
     const uint32_t *shape_lengths;
     uint64_t shape_count;
-    /* gpt2, vit, beit, on "cpu": 1 lets sluice_model_scale_branches be called. */
+    /* gpt2, vit, beit, roberta-prelayernorm, on "cpu": 1 lets sluice_model_scale_branches be called. */
     uint64_t scales_branches;
 } sluice_model_options;
 

@@ -91,6 +91,11 @@ static sluice_status check_text(const sluice_model_config *c, const char *name)
     if (c->begin_token > c->vocabulary || c->end_token > c->vocabulary)
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: begin_token and end_token must be tokens of the vocabulary of %u",
                          name, c->vocabulary);
+    if (slc_family_of(c->family)->positions_after_padding && c->padding >= c->vocabulary)
+        return slc_error(
+            SLUICE_ERR_ARGUMENT,
+            "%s: padding %u is no token of the vocabulary of %u; positions come behind the row of that number", name,
+            c->padding, c->vocabulary);
     return SLUICE_OK;
 }
 

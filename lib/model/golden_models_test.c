@@ -12,8 +12,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const models[] = {"gpt2", "bert_masked", "bert_classifier",   "vit",
-                                     "beit", "beit_masked", "beit_masked_shared"};
+static const char *const models[] = {"gpt2",
+                                     "bert_masked",
+                                     "bert_classifier",
+                                     "vit",
+                                     "beit",
+                                     "beit_masked",
+                                     "beit_masked_shared",
+                                     "bert_before_masked",
+                                     "bert_before_classifier"};
 enum { MODELS = sizeof models / sizeof *models };
 
 typedef struct {

@@ -80,7 +80,7 @@ static void describe_shape(const sluice_model_config *c, slc_param_info *info)
         if (slc_model_sees(c))
             set_shape(info, 3, 1, 1 + slc_model_patches(c), channels, 1);
         else
-            set_shape(info, 2, c->context, channels, 1, 1);
+            set_shape(info, 2, slc_model_position_rows(c), channels, 1, 1);
         return;
     case SLC_TYPE_TABLE: set_shape(info, 2, c->types, channels, 1, 1); return;
     case SLC_CLS_TOKEN:
@@ -109,6 +109,7 @@ static slc_first_value first_value(const sluice_model_config *c, const slc_param
     case SLC_EMBED_NORM_WEIGHT:
     case SLC_NORM1_WEIGHT:
     case SLC_NORM2_WEIGHT:
+    case SLC_TRUNK_NORM_WEIGHT:
     case SLC_HEAD_NORM_WEIGHT: return SLC_FIRST_ONE;
     case SLC_SCALE1:
     case SLC_SCALE2: return SLC_FIRST_SCALE;

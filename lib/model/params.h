@@ -43,6 +43,12 @@ static inline uint32_t slc_model_patches(const sluice_model_config *c)
     return side * side;
 }
 
+/* Rows of the table of positions of a model of text. Those before the last `context` are read by no token. */
+static inline uint32_t slc_model_position_rows(const sluice_model_config *c)
+{
+    return c->context + (slc_family_of(c->family)->positions_after_padding ? c->padding + 1 : 0);
+}
+
 static inline bool slc_model_sees(const sluice_model_config *c)
 {
     return slc_family_of(c->family)->sees;

@@ -1,6 +1,6 @@
 /* Hugging Face's config.json: the description of a model. Source of keys and defaults: transformers' GPT2Config,
- * BertConfig, ViTConfig and BeitConfig (5.23). One struct serves all families; a field that a family does not have is
- * 0. Any thread. */
+ * BertConfig, RobertaPreLayerNormConfig, ViTConfig and BeitConfig (5.23). One struct serves all families; a field that
+ * a family does not have is 0. Any thread. */
 #pragma once
 
 #include <sluice/model.h>
@@ -31,8 +31,8 @@ typedef struct {
     double classifier_dropout; /* BERT; if absent: hidden_dropout_prob */
     uint32_t labels;           /* id2label, or num_labels, or 2; a classifier has at least 2 */
     /* GPT-2, BERT. BEiT has a vocabulary too (its visual tokens). */
-    uint32_t vocabulary, positions;
-    uint32_t types; /* type_vocab_size; BERT */
+    uint32_t vocabulary, positions; /* roberta-prelayernorm: with those up to the padding's */
+    uint32_t types;                 /* type_vocab_size; BERT */
     /* pad_token_id; BERT: looking up this row of the table adds nothing to its gradient. A negative one counts from the
      * end of the vocabulary, as torch.nn.Embedding does. SLC_NO_PADDING: null, or beyond the vocabulary. */
     uint32_t padding;

@@ -256,6 +256,14 @@ static sluice_status check(const char *path, const slc_config *config)
     if (family->sees && config->head == SLUICE_HEAD_TOKENS && !config->mask_token)
         return slc_error(SLUICE_ERR_FORMAT, "%s: %s needs \"use_mask_token\": true", path,
                          family->classes[SLUICE_HEAD_TOKENS]);
+    if (family->positions_after_padding && config->padding == SLC_NO_PADDING)
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: has no \"pad_token_id\", behind which the positions of a %s come",
+                         path, family->name);
+    if (family->positions_after_padding && config->positions <= config->padding + 1)
+        return slc_error(
+            SLUICE_ERR_FORMAT,
+            "%s: positions begin at pad_token_id + 1, which is %u, and there are %u (max_position_embeddings)", path,
+            config->padding + 1, config->positions);
     if (config->head == SLUICE_HEAD_CLASSES && config->labels < 2)
         return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: one label means regression, which is not supported", path);
     return SLUICE_OK;

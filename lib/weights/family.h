@@ -38,11 +38,16 @@ typedef struct {
     bool masks;   /* with a head of tokens it guesses masked tokens of a text */
 
     /* The computation */
-    bool causal;             /* a position sees those before it alone, and answers with the next token */
-    bool norms_after;        /* norms come after the embeddings and after each branch; else before each branch */
-    bool absolute_positions; /* of images: always there, and other positions are not; else each can be chosen */
+    bool causal;              /* a position sees those before it alone, and answers with the next token */
+    bool norm_of_embeddings;  /* a norm comes after the embeddings */
+    bool norms_after;         /* norms come after each branch; else before each branch */
+    const char *norms_before; /* the name of the family that is this one with norms before each branch; NULL: none */
+    bool norm_before_head;    /* a norm of the last block's output comes before a head that begins with a dense layer */
+    bool absolute_positions;  /* of images: always there, and other positions are not; else each can be chosen */
+    bool positions_after_padding; /* the first position has the table's row behind that of number `padding` */
     bool mean_pooling; /* classes come from the mean of the patches, unless first_row_pooling; else the first row */
     bool dense_heads;  /* a dense layer begins each head: pooler, transform */
+    bool drops_pooled; /* dropout comes before the dense layer of a head of classes too */
 
     /* The parameters: those of the embedding, of a block and of the head; what precedes their names, and a block's */
     const char *prefix, *blocks;

@@ -37,6 +37,13 @@ static const struct {
      "beit.encoder.relative_position_bias.relative_position_bias_table",
      2,
      {28, 3}},
+    {"bert_before_masked",
+     SLUICE_HEAD_TOKENS,
+     44,
+     "roberta_prelayernorm.embeddings.position_embeddings.weight",
+     2,
+     {17, 24}},
+    {"bert_before_classifier", SLUICE_HEAD_CLASSES, 43, "classifier.out_proj.weight", 2, {5, 24}},
 };
 enum { FOLDERS = sizeof golden / sizeof *golden };
 

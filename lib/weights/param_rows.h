@@ -38,6 +38,8 @@ typedef enum {
     SLC_SCALE2,
     SLC_RELATIVE_TABLE,
     /* head */
+    SLC_TRUNK_NORM_WEIGHT, /* comes before the dense layer of a head that has one */
+    SLC_TRUNK_NORM_BIAS,
     SLC_TRANSFORM_WEIGHT,
     SLC_TRANSFORM_BIAS,
     SLC_HEAD_NORM_WEIGHT,

@@ -48,6 +48,9 @@ equal_bits() {
         "$(grep -c 'saved with another recipe: pld was "0.3,0.5" and is "0.3,0.6"; give --pld 0.3,0.5' "$work/err")"
     printf '{"version": 1, "steps": 10, "depth": {"pld": "0.3,0.5"}, "batch": {"micro_batches": 2}}' >"$work/recipe"
     check 'a recipe' "$whole" "$(weights -n 2 --recipe "$work/recipe" --strategy dp)"
+    check 'a BERT with norms before its branches' \
+        "$(weights -n 2 "${drops[@]}" --model bert --norm before --strategy dp)" \
+        "$(weights -n 2 "${drops[@]}" --model bert --norm before --strategy fsdp --recompute all)"
     check 'LAMB' "$(weights -n 2 "${drops[@]}" --clip 0 --optimizer lamb --strategy dp)" \
         "$(weights -n 2 "${drops[@]}" --clip 0 --optimizer lamb --strategy fsdp)"
     check 'dropout and bf16 beside it' \
@@ -89,6 +92,7 @@ refusals() {
     refuses 'give THETA or THETA,GAMMA' --pld half
     refuses 'give --pld THETA too' --pld-compat
     refuses 'not for a bert whose norms come after the branches' --pld 0.5 --model bert
+    refuses 'a layer whose branches are left out still changes it; give --norm before' --pld 0.5 --model bert --norm after
     refuses 'not with --pld yet' --pld 0.5 --pipeline 2 -n 2
     refuses 'not with --device cuda yet' --pld 0.5 --device cuda
     refuses 'counts its phases in steps of all layers' --pld 0.5 --optimizer onebit_adam -n 2

@@ -2,7 +2,8 @@
 """Makes the folders next to this file: what transformers computes for tiny random models, as the truth for tests.
 
 Run once, with torch, transformers and safetensors installed:   python3 make_golden.py [FOLDER]
-(the committed files came from torch 2.15.0, transformers 5.23.0 and safetensors 0.8.0, on a CPU).
+(the committed files came from torch 2.15.0, transformers 5.23.0, those of bert_before_* 5.24.0, and safetensors 0.8.0,
+on a CPU).
 
 Each folder is a checkpoint as save_pretrained writes it (config.json, model.safetensors), with
   inputs.safetensors    what the model is called with, under transformers' names, labels among them
@@ -63,6 +64,32 @@ def bert_masked():
 def bert_classifier():
     model = transformers.BertForSequenceClassification(bert_config(num_labels=5))
     return model, dict(bert_inputs(), labels=torch.tensor([4, 1]))
+
+
+def before(**more):
+    """Makes a configuration of BERT with norms before its branches. Token 2 is padding: positions begin in row 3."""
+    return transformers.RobertaPreLayerNormConfig(**SIZES, vocab_size=VOCABULARY, max_position_embeddings=17, type_vocab_size=2,
+                                                  pad_token_id=2, bos_token_id=0, eos_token_id=1, **more)
+
+
+def before_inputs():
+    """Draws tokens. None is padding, which transformers' positions pass over; what the mask hides counts as a position."""
+    inputs = bert_inputs()
+    tokens = torch.randint(3, VOCABULARY, (BATCH, LENGTH))
+    return dict(inputs, input_ids=tokens)
+
+
+def bert_before_masked():
+    inputs = before_inputs()
+    labels = torch.full((BATCH, LENGTH), -100)
+    for b, t in [(0, 1), (0, 6), (0, 12), (1, 0), (1, 7)]:
+        labels[b, t] = torch.randint(VOCABULARY, ())
+    return transformers.RobertaPreLayerNormForMaskedLM(before()), dict(inputs, labels=labels)
+
+
+def bert_before_classifier():
+    model = transformers.RobertaPreLayerNormForSequenceClassification(before(num_labels=5))
+    return model, dict(before_inputs(), labels=torch.tensor([4, 1]))
 
 
 def pixels():
@@ -150,7 +177,8 @@ def main():
     print(f"torch {torch.__version__}, transformers {transformers.__version__}, safetensors {safetensors.__version__}")
     transformers.logging.set_verbosity_error()
     keep_doubles()
-    for seed, make_model in enumerate([gpt2, bert_masked, bert_classifier, vit, beit, beit_masked, beit_masked_shared]):
+    for seed, make_model in enumerate([gpt2, bert_masked, bert_classifier, vit, beit, beit_masked, beit_masked_shared,
+                                       bert_before_masked, bert_before_classifier]):
         torch.manual_seed(seed)
         folder = here / make_model.__name__
         folder.mkdir(parents=True, exist_ok=True)

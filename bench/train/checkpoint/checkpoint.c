@@ -331,7 +331,8 @@ static sluice_status take_model(slc_training_options *o, const json_t *saved)
     if (o->weights || slc_training_option_given(o, "size") || !shape) return SLUICE_OK;
     if (!slc_training_shape_read(shape, &model))
         return slc_error(SLUICE_ERR_FORMAT, "--resume %s: its \"shape\" describes no model", o->resume);
-    if (slc_training_option_given(o, "model") && strcmp(o->model, sluice_model_family_name((uint32_t)model.family)))
+    if (slc_training_option_given(o, "model") &&
+        strcmp(slc_training_family(o), sluice_model_family_name((uint32_t)model.family)))
         return SLUICE_OK; /* it will be refused by name */
     o->shape = model;
     o->model = sluice_model_family_name((uint32_t)model.family);

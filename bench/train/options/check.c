@@ -24,7 +24,7 @@
 static sluice_status check_weights(const slc_training_options *o, const char *family)
 {
     if (!o->weights) return SLUICE_OK;
-    if (slc_training_option_given(o, "model") && strcmp(o->model, family))
+    if (slc_training_option_given(o, "model") && strcmp(slc_training_family(o), family))
         return slc_error(SLUICE_ERR_ARGUMENT, "--model %s: %s holds a model of the family %s", o->model, o->weights,
                          family);
     if (slc_training_option_given(o, "size") && strcmp(o->size, o->weights))

@@ -57,7 +57,7 @@ static sluice_status check_model(const slc_training_options *o, const sluice_mod
     return slc_error(
         SLUICE_ERR_UNSUPPORTED,
         "--pld %s: not for a %s whose norms come after the branches: a norm rescales the stream itself, so "
-        "that a layer whose branches are left out still changes it; give gpt2, vit or beit",
+        "that a layer whose branches are left out still changes it; give --norm before, or gpt2, vit or beit",
         o->pld, name);
 }
 

@@ -27,6 +27,24 @@ static void set_head(sluice_model_config *model, sluice_model_head head)
     }
 }
 
+const char *slc_training_family(const slc_training_options *o)
+{
+    for (uint32_t f = 0; !strcmp(o->norm, "before") && f < SLUICE_MODEL_FAMILIES; f++) {
+        const slc_family *family = slc_family_of((sluice_model_family)f);
+        if (!strcmp(o->model, family->name) && family->norms_before) return family->norms_before;
+    }
+    return o->model;
+}
+
+static sluice_status check_norms(const slc_training_options *o, const sluice_model_config *model)
+{
+    const bool after = slc_family_of(model->family)->norms_after;
+    if (!*o->norm || !strcmp(o->norm, "after") == after) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT, "--norm %s: the norms of %s, a %s, come %s its branches; leave it out",
+                     o->norm, o->weights ? o->weights : o->size, slc_family_of(model->family)->name,
+                     after ? "after" : "before");
+}
+
 /* Gives a BEiT tables of relative positions for each block, or one for all of them. Its published weights share one
  * where they guess masked patches. */
 static sluice_status set_positions(const slc_training_options *o, sluice_model_config *model)
@@ -58,11 +76,12 @@ sluice_status slc_training_model(const slc_training_options *o, sluice_model_con
     else if (o->shape.struct_size)
         *model = o->shape;
     else
-        status = sluice_model_config_named(o->model, o->size, model);
+        status = sluice_model_config_named(slc_training_family(o), o->size, model);
     status = slc_hint_weights(status, o->weights);
     if (status) return slc_error_context(status, o->weights ? "--weights" : "--model, --size");
     if (*o->head) set_head(model, !strcmp(o->head, "classes") ? SLUICE_HEAD_CLASSES : SLUICE_HEAD_TOKENS);
-    status = set_positions(o, model);
+    status = check_norms(o, model);
+    if (!status) status = set_positions(o, model);
     if (status) return status;
     model->dropout = o->dropout;
     model->drop_path = o->drop_path;

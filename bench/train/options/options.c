@@ -70,6 +70,11 @@ static const slc_option fixed_rows[] = {
      choices.size_doc},
     {"head", "WHAT", MODEL, TEXT, FIELD(head), "", SLC_SAVED | SLC_EQUAL | SLC_MEASURED, choices.head_doc,
      .choices = "tokens,classes"},
+    {"norm", "WHERE", MODEL, TEXT, FIELD(norm), "", SLC_MEASURED,
+     "Norms of a bert: after its branches, or before them, as transformers' RobertaPreLayerNorm has them; not given: "
+     "as "
+     "the weights have them, else after",
+     .choices = "after,before"},
     {"positions", "WHOSE", MODEL, TEXT, FIELD(positions), "", SLC_MEASURED,
      "BEiT's tables of relative positions: own: each block has one, which begins as a copy where --weights share one; "
      "shared: all blocks have one; not given: as the weights have them, shared with --head tokens, else own",

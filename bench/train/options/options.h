@@ -93,6 +93,9 @@ uint64_t slc_training_stages(const slc_training_options *options);
  * one for each rank of a stage. */
 uint64_t slc_training_replicas(const slc_training_options *options, uint64_t ranks);
 
+/* The name of the family that --model and --norm name. */
+const char *slc_training_family(const slc_training_options *options);
+
 /* Describe the model and the runtime that options which have passed the check ask for. *length: tokens a sequence, 0
  * for images. Fields that the data decides (classes) are not set yet. */
 sluice_status slc_training_model(const slc_training_options *options, sluice_model_config *model, uint32_t *length);

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SLC_TRAINING_DATA_MAX = 64, SLC_TRAINING_OPTIONS_MAX = 128, SLC_TRAINING_SETTINGS_MAX = 16 };
+enum { SLC_TRAINING_DATA_MAX = 64, SLC_TRAINING_OPTIONS_MAX = 160, SLC_TRAINING_SETTINGS_MAX = 16 };
 
 /* A setting of the optimizer that an option gives: a number, NaN while it is left open; of a switch 0 or 1. */
 typedef union {
@@ -19,6 +19,7 @@ enum { SLC_TRAINING_TRIALS = 8 }; /* --replan-trials at most, and the planner's 
 
 typedef struct {
     const char *model, *size, *head;         /* head "": the model's */
+    const char *norm;                        /* before, after; "": as the model has them */
     const char *positions;                   /* own, shared; "": as the model has them */
     const char *weights;                     /* NULL: first values */
     const char *save_weights;                /* NULL: nowhere */

@@ -22,6 +22,8 @@ static const struct {
     {"gpt2", {SMALL, .family = SLUICE_GPT2, .gelu_tanh = true}},
     {"masked bert", {SMALL, .family = SLUICE_BERT, .types = 2}},
     {"bert with classes", {SMALL, .family = SLUICE_BERT, .types = 2, .head = SLUICE_HEAD_CLASSES, .classes = 3}},
+    {"masked bert with norms before branches",
+     {SMALL, .family = SLUICE_ROBERTA_PRELAYERNORM, .types = 2, .padding = 2}},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 

@@ -29,6 +29,8 @@ static const kind kinds[] = {
     {"masked bert", {SMALL, .family = SLUICE_BERT, .types = 2}},
     {"bert with unknown classes",
      {SMALL, .family = SLUICE_BERT, .types = 2, .head = SLUICE_HEAD_CLASSES, .classes = 3}},
+    {"bert with norms before branches",
+     {SMALL, .family = SLUICE_ROBERTA_PRELAYERNORM, .types = 2, .head = SLUICE_HEAD_CLASSES, .classes = 3}},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 

@@ -12,7 +12,8 @@ static sluice_status check_family(const sluice_model_config *config)
     if (!slc_family_of(config->family)->norms_after) return SLUICE_OK;
     return slc_error(SLUICE_ERR_UNSUPPORTED,
                      "%s: blocks cannot be left out, because its norms come after the branches: a norm rescales the "
-                     "stream itself, so that a block whose branches are 0 still changes it; take gpt2, vit or beit",
+                     "stream itself, so that a block whose branches are 0 still changes it; take gpt2, vit, beit or "
+                     "roberta-prelayernorm",
                      name);
 }
 

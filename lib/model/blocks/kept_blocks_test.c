@@ -23,6 +23,9 @@ static const sluice_model_config kinds[] = {
     {SMALL, .family = SLUICE_BEIT, OF_IMAGES, .vocabulary = 50, .mask_token = true, .layer_scale = 0.5,
      .relative_positions = true},
     {SMALL, .family = SLUICE_BEIT, OF_IMAGES, .vocabulary = 50, .mask_token = true, .shared_positions = true},
+    {SMALL, .family = SLUICE_ROBERTA_PRELAYERNORM, .vocabulary = 61, .context = LENGTH, .types = 2, .padding = 1},
+    {SMALL, .family = SLUICE_ROBERTA_PRELAYERNORM, .vocabulary = 61, .context = LENGTH, .types = 2, .padding = 1,
+     .head = SLUICE_HEAD_CLASSES, .classes = 7},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 

@@ -1,5 +1,6 @@
 /* The last layer if the whole input has one class. ViT, BEiT: the first row or the mean of the patches, a norm, a
- * matrix. BERT: the first row, a dense layer and tanh, (dropout,) a matrix. There is one row for each sequence, so the
+ * matrix. BERT: the first row, (a norm, dropout, where norms of
+ * blocks come before branches,) a dense layer and tanh, (dropout,) a matrix. There is one row for each sequence, so the
  * backward slot computes all of it again.
  * lib/model/golden_models_test.c covers this file. */
 #include "lib/model/layers/layers.h"
@@ -20,11 +21,12 @@ enum {
     DANSWER,
     DPOOLED,
     LOSSES,
+    OF_TRUNK, /* the norm of POOLED, where the family has one before the head */
     TENSORS
 };
 _Static_assert((int)TENSORS <= (int)SLC_TENSORS_MAX, "the head's tensors fit its table");
 
-enum { DROPOUT_ANSWER };
+enum { DROPOUT_ANSWER, DROPOUT_POOLED };
 
 void slc_class_head_tensors(sluice_model *m, slc_model_layer *layer)
 {
@@ -40,6 +42,7 @@ void slc_class_head_tensors(sluice_model *m, slc_model_layer *layer)
         [DANSWER] = {"d answer", vector, .kept = false},
         [DPOOLED] = {"d pooled", vector, .kept = false},
         [LOSSES] = {"losses", rows * sizeof(float), .kept = false},
+        [OF_TRUNK] = {"normed input", slc_family_of(c->family)->norm_before_head ? vector : 0, .kept = false},
     };
     for (int i = SLC_OWN_TENSORS; i < TENSORS; i++) layer->tensors[i] = table[i];
 }
@@ -122,24 +125,57 @@ static sluice_status squash_backward(slc_layer_run *run)
     return status ? status : slc_tanh_backward(stream, dtype, count, x, dy, dy);
 }
 
-static sluice_status drop(slc_layer_run *run, uint32_t tensor)
+static sluice_status drop(slc_layer_run *run, uint32_t place, uint32_t tensor)
 {
     if (!has_dense(run) || run->m->config.dropout == 0) return SLUICE_OK;
-    return slc_apply_dropout(run, DROPOUT_ANSWER, tensor, run->m->config.channels);
+    return slc_apply_dropout(run, place, tensor, run->m->config.channels);
+}
+
+static bool norms_trunk(const slc_layer_run *run)
+{
+    return run->layer->params[SLC_TRUNK_NORM_WEIGHT] != NULL;
+}
+
+/* A dense layer and tanh. */
+static sluice_status make_answer(slc_layer_run *run)
+{
+    slc_dense p = pooler(run);
+    const uint32_t input = norms_trunk(run) ? OF_TRUNK : POOLED;
+    sluice_status status = SLUICE_OK;
+    if (norms_trunk(run))
+        status =
+            slc_apply_norm(run, SLC_TRUNK_NORM_WEIGHT, run->m->sequences, SLC_ALL(POOLED), SLC_ALL(OF_TRUNK), STATS);
+    if (!status && slc_family_of(run->m->config.family)->drops_pooled) status = drop(run, DROPOUT_POOLED, input);
+    if (!status) status = slc_apply_dense(run, &p, SLC_ALL(input), SLC_ALL(DENSE), SLC_ALL(SLC_NO_TENSOR));
+    return status ? status : squash(run);
+}
+
+/* Computes DPOOLED from DANSWER. */
+static sluice_status answer_backward(slc_layer_run *run)
+{
+    slc_dense p = pooler(run);
+    const slc_view none = SLC_ALL(SLC_NO_TENSOR), dpooled = SLC_ALL(DPOOLED);
+    sluice_status status = squash_backward(run);
+    if (!status)
+        status = slc_apply_dense_params(run, &p, SLC_ALL(norms_trunk(run) ? OF_TRUNK : POOLED), SLC_ALL(DANSWER));
+    if (!status) status = slc_apply_dense_input(run, &p, SLC_ALL(DANSWER), dpooled, false, none);
+    if (!status && slc_family_of(run->m->config.family)->drops_pooled) status = drop(run, DROPOUT_POOLED, DPOOLED);
+    if (status || !norms_trunk(run)) return status;
+    return slc_apply_norm_backward(run, SLC_TRUNK_NORM_WEIGHT, run->m->sequences, dpooled, SLC_ALL(POOLED), STATS, none,
+                                   dpooled);
 }
 
 static sluice_status make_logits(slc_layer_run *run)
 {
-    slc_dense d = classifier(run), p = pooler(run);
+    slc_dense d = classifier(run);
     const slc_view none = SLC_ALL(SLC_NO_TENSOR);
     sluice_status status = pool(run);
-    if (has_dense(run)) {
-        if (!status) status = slc_apply_dense(run, &p, SLC_ALL(POOLED), SLC_ALL(DENSE), none);
-        if (!status) status = squash(run);
+    if (!status && has_dense(run)) {
+        status = make_answer(run);
     } else if (!status) {
         status = slc_apply_norm(run, SLC_HEAD_NORM_WEIGHT, run->m->sequences, SLC_ALL(POOLED), SLC_ALL(ANSWER), STATS);
     }
-    if (!status) status = drop(run, ANSWER);
+    if (!status) status = drop(run, DROPOUT_ANSWER, ANSWER);
     const slc_view logits = {.tensor = LOGITS, .stride = slc_logits_stride(run->m, d.outputs)};
     return status ? status : slc_apply_dense(run, &d, SLC_ALL(ANSWER), logits, none);
 }
@@ -170,7 +206,7 @@ sluice_status slc_class_head_forward(slc_layer_run *run)
 
 sluice_status slc_class_head_backward(slc_layer_run *run)
 {
-    slc_dense d = classifier(run), p = pooler(run);
+    slc_dense d = classifier(run);
     uint64_t each = sizeof(float) / sluice_dtype_bytes(run->layer->dtype);
     uint64_t stride = slc_logits_stride(run->m, d.outputs) * each;
     const slc_view dlogits = {.tensor = LOGITS, .stride = stride}, none = SLC_ALL(SLC_NO_TENSOR);
@@ -179,11 +215,9 @@ sluice_status slc_class_head_backward(slc_layer_run *run)
     if (!status) status = make_losses(run, run->scan ? 1 : (float)(1.0 / run->m->memory->divisor));
     if (!status) status = slc_apply_dense_params(run, &d, SLC_ALL(ANSWER), dlogits);
     if (!status) status = slc_apply_dense_input(run, &d, dlogits, SLC_ALL(DANSWER), false, none);
-    if (!status) status = drop(run, DANSWER);
-    if (has_dense(run)) {
-        if (!status) status = squash_backward(run);
-        if (!status) status = slc_apply_dense_params(run, &p, SLC_ALL(POOLED), SLC_ALL(DANSWER));
-        if (!status) status = slc_apply_dense_input(run, &p, SLC_ALL(DANSWER), SLC_ALL(DPOOLED), false, none);
+    if (!status) status = drop(run, DROPOUT_ANSWER, DANSWER);
+    if (!status && has_dense(run)) {
+        status = answer_backward(run);
     } else if (!status) {
         status = slc_apply_norm_backward(run, SLC_HEAD_NORM_WEIGHT, run->m->sequences, SLC_ALL(DANSWER),
                                          SLC_ALL(POOLED), STATS, none, SLC_ALL(DPOOLED));

@@ -40,7 +40,7 @@ static uint64_t patch_elements(const sluice_model_config *c)
 void slc_embed_tensors(sluice_model *m, slc_model_layer *layer)
 {
     const sluice_model_config *c = &m->config;
-    bool sees = slc_model_sees(c), norm = slc_family_of(c->family)->norms_after;
+    bool sees = slc_model_sees(c), norm = slc_family_of(c->family)->norm_of_embeddings;
     uint64_t patches = (uint64_t)m->sequences * slc_model_patches(c);
     uint64_t vector = slc_layer_bytes(layer, m->rows * c->channels);
     uint64_t projected = slc_layer_bytes(layer, patches * c->channels);
@@ -97,6 +97,11 @@ static sluice_status take_text(slc_layer_run *run)
     return status;
 }
 
+static uint32_t first_position(const slc_layer_run *run)
+{
+    return slc_model_position_rows(&run->m->config) - run->m->config.context;
+}
+
 static sluice_status look_up(slc_layer_run *run, uint32_t out)
 {
     slc_layer_run_next(run);
@@ -109,9 +114,10 @@ static sluice_status look_up(slc_layer_run *run, uint32_t out)
     slc_embedding_tables tables = {.token = slc_layer_run_value(run, SLC_TOKEN_TABLE),
                                    .position = slc_layer_run_value(run, SLC_POSITION_TABLE),
                                    .type = slc_layer_run_value(run, SLC_TYPE_TABLE)};
-    if (tables.position && m->cache.tokens) /* the first token of this pass has the position after the cache's */
-        tables.position = (const unsigned char *)tables.position +
-                          slc_layer_bytes(run->layer, (uint64_t)m->cache.tokens * m->config.channels);
+    if (tables.position) /* the first token of this pass has the position after the cache's */
+        tables.position =
+            (const unsigned char *)tables.position +
+            slc_layer_bytes(run->layer, (uint64_t)(first_position(run) + m->cache.tokens) * m->config.channels);
     if (!tables.token || !tables.position || (typed && !tables.type)) return SLUICE_ERR_ORDER;
     const slc_embedding_forward_args args = {.dtype = run->layer->dtype,
                                              .batch = m->sequences,
@@ -139,8 +145,11 @@ static sluice_status look_up_backward(slc_layer_run *run, uint32_t dout)
     void *scratch = slc_layer_run_scratch(
         run, slc_embedding_backward_workspace_bytes(m->stream, m->sequences, m->tokens, m->config.channels));
     if (run->scan) return SLUICE_OK;
+    const sluice_dtype dtype = slc_layer_run_gradient_dtype(run, SLC_TOKEN_TABLE);
+    unsigned char *position = sluice_param_gradient(params[SLC_POSITION_TABLE]);
+    if (position) position += (uint64_t)first_position(run) * m->config.channels * sluice_dtype_bytes(dtype);
     const slc_embedding_gradients gradients = {.token = sluice_param_gradient(params[SLC_TOKEN_TABLE]),
-                                               .position = sluice_param_gradient(params[SLC_POSITION_TABLE]),
+                                               .position = position,
                                                .type = typed ? sluice_param_gradient(params[SLC_TYPE_TABLE]) : NULL,
                                                .padded =
                                                    slc_family_of(m->config.family)->padding && m->padding_place >= 0,
@@ -149,7 +158,7 @@ static sluice_status look_up_backward(slc_layer_run *run, uint32_t dout)
                                                .type_order = type_order};
     if (!gradients.token || !gradients.position || (typed && !gradients.type)) return SLUICE_ERR_ORDER;
     const slc_embedding_backward_args args = {.dtype = run->layer->dtype,
-                                              .gradient = slc_layer_run_gradient_dtype(run, SLC_TOKEN_TABLE),
+                                              .gradient = dtype,
                                               .batch = m->sequences,
                                               .length = m->tokens,
                                               .channels = m->config.channels,

@@ -1,4 +1,5 @@
-/* The last layer if every position answers with a token: (BERT: a dense layer and GELU,) norm, product with the
+/* The last layer if every position answers with a token: (BERT: a norm, where those of
+ * blocks come before branches, a dense layer and GELU,) norm, product with the
  * vocabulary's matrix, loss. Logits are the biggest tensor in a small model's step. So they are computed, turned into
  * their gradient and used up one chunk of rows at a time, all in the backward slot. If few rows have targets, chunks
  * hold these alone.
@@ -23,6 +24,8 @@ enum {
     LOSSES,
     PICKED, /* rows of the input that have targets, where the model picks them; and their gradient */
     DPICKED,
+    OF_TRUNK, /* the input's norm, where the family has one before the head */
+    OF_TRUNK_STATS,
     TENSORS
 };
 _Static_assert((int)TENSORS <= (int)SLC_TENSORS_MAX, "the head's tensors fit its table");
@@ -38,9 +41,20 @@ static bool transforms(const slc_layer_run *run)
     return run->layer->params[SLC_TRANSFORM_WEIGHT] != NULL;
 }
 
+static bool norms_trunk(const slc_layer_run *run)
+{
+    return run->layer->params[SLC_TRUNK_NORM_WEIGHT] != NULL;
+}
+
 static slc_view input_of(const slc_layer_run *run, chunk k)
 {
     return k.picked ? SLC_ALL(PICKED) : SLC_FROM(SLC_INPUT, k.first * run->m->config.channels);
+}
+
+/* The input of the dense layer that the head begins with. */
+static slc_view transformed_input(const slc_layer_run *run, chunk k)
+{
+    return norms_trunk(run) ? SLC_ALL(OF_TRUNK) : input_of(run, k);
 }
 
 static slc_view gradient_of(const slc_layer_run *run, chunk k)
@@ -51,7 +65,7 @@ static slc_view gradient_of(const slc_layer_run *run, chunk k)
 void slc_token_head_tensors(sluice_model *m, slc_model_layer *layer)
 {
     const sluice_model_config *c = &m->config;
-    bool transform = slc_family_of(c->family)->dense_heads;
+    bool transform = slc_family_of(c->family)->dense_heads, of_trunk = slc_family_of(c->family)->norm_before_head;
     uint64_t vector = slc_layer_bytes(layer, slc_model_head_chunk(m) * c->channels);
     const slc_layer_tensor table[TENSORS] = {
         [SLC_TARGETS] = {"targets", m->rows * sizeof(int32_t), .kept = true},
@@ -66,6 +80,9 @@ void slc_token_head_tensors(sluice_model *m, slc_model_layer *layer)
         [LOSSES] = {"losses", m->rows * sizeof(float), .kept = false},
         [PICKED] = {"picked", slc_model_picks(m) ? vector : 0, .kept = false},
         [DPICKED] = {"d picked", slc_model_picks(m) ? vector : 0, .kept = false},
+        [OF_TRUNK] = {"normed input", of_trunk ? vector : 0, .kept = false},
+        [OF_TRUNK_STATS] = {"stats of the input", of_trunk ? 2 * slc_model_head_chunk(m) * sizeof(float) : 0,
+                            .kept = false},
     };
     for (int i = SLC_OWN_TENSORS; i < TENSORS; i++) layer->tensors[i] = table[i];
 }
@@ -95,8 +112,10 @@ static sluice_status make_logits(slc_layer_run *run, chunk k)
     slc_dense d = decoder(run, k.rows), t = transform(run, k.rows);
     const slc_view none = SLC_ALL(SLC_NO_TENSOR), input = input_of(run, k);
     sluice_status status = SLUICE_OK;
-    if (transforms(run)) {
-        status = slc_apply_dense(run, &t, input, SLC_ALL(TRANSFORMED), none);
+    if (norms_trunk(run))
+        status = slc_apply_norm(run, SLC_TRUNK_NORM_WEIGHT, k.rows, input, SLC_ALL(OF_TRUNK), OF_TRUNK_STATS);
+    if (!status && transforms(run)) {
+        status = slc_apply_dense(run, &t, transformed_input(run, k), SLC_ALL(TRANSFORMED), none);
         if (!status) status = slc_apply_gelu(run, k.rows * channels, TRANSFORMED, ACTIVATED);
     }
     if (!status)
@@ -130,8 +149,11 @@ static sluice_status use_up(slc_layer_run *run, chunk k)
                                          more ? SLC_ALL(DACTIVATED) : gradient);
     if (status || !more) return status;
     status = slc_apply_gelu_backward(run, elements, TRANSFORMED, DACTIVATED, DACTIVATED);
-    if (!status) status = slc_apply_dense_params(run, &t, input, SLC_ALL(DACTIVATED));
-    return status ? status : slc_apply_dense_input(run, &t, SLC_ALL(DACTIVATED), gradient, false, none);
+    if (!status) status = slc_apply_dense_params(run, &t, transformed_input(run, k), SLC_ALL(DACTIVATED));
+    const slc_view dinput = norms_trunk(run) ? SLC_ALL(DNORMED) : gradient;
+    if (!status) status = slc_apply_dense_input(run, &t, SLC_ALL(DACTIVATED), dinput, false, none);
+    if (status || !norms_trunk(run)) return status;
+    return slc_apply_norm_backward(run, SLC_TRUNK_NORM_WEIGHT, k.rows, dinput, input, OF_TRUNK_STATS, none, gradient);
 }
 
 /* Gives a chunk's logits to the caller. BEiT's first rows are not patches, so their logits are not part of the result.

@@ -2,7 +2,7 @@
  * weights_test.c covers this file. */
 #include "lib/model/weights/weights_parts.h"
 
-#include "lib/weights/family.h"
+#include "lib/model/params.h"
 
 void slc_model_config_from_file(const slc_config *c, sluice_model_config *out)
 {
@@ -16,7 +16,7 @@ void slc_model_config_from_file(const slc_config *c, sluice_model_config *out)
         .heads = c->heads,
         .hidden = c->inner,
         .vocabulary = c->head == SLUICE_HEAD_TOKENS || c->positions ? c->vocabulary : 0,
-        .context = c->positions,
+        .context = c->positions - (family->positions_after_padding ? c->padding + 1 : 0),
         .types = c->types,
         .padding = c->padding,
         .image_size = c->image,
@@ -49,7 +49,7 @@ void slc_model_config_to_file(const sluice_model_config *m, slc_config *out)
     out->dropout = out->embedding_dropout = out->attention_dropout = out->classifier_dropout = m->dropout;
     if (m->classes) out->labels = m->classes;
     if (m->vocabulary) out->vocabulary = m->vocabulary;
-    out->positions = m->context;
+    out->positions = m->context ? slc_model_position_rows(m) : 0;
     out->types = m->types;
     out->padding = m->padding;
     out->image = m->image_size;

@@ -107,6 +107,7 @@ static const slc_tensor *find_tensor(const matching *m, const slc_param_info *in
 static bool belongs_to_head(const sluice_model_config *model, const slc_param_info *info)
 {
     const bool norm = info->place == SLC_HEAD_NORM_WEIGHT || info->place == SLC_HEAD_NORM_BIAS;
+    if (info->place == SLC_TRUNK_NORM_WEIGHT || info->place == SLC_TRUNK_NORM_BIAS) return false;
     if (norm && slc_family_of(model->family)->norm_of_trunk) return false;
     return info->layer == SLC_LAYER_HEAD || info->place == SLC_MASK_TOKEN;
 }
