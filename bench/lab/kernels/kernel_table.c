@@ -14,6 +14,7 @@
 #include "lib/kernels/lamb/lamb.h"
 #include "lib/kernels/sgd/sgd.h"
 #include "lib/kernels/layer_norm/layer_norm.h"
+#include "lib/kernels/likeness/likeness.h"
 #include "lib/kernels/norm/norm.h"
 #include "lib/kernels/patches/patches.h"
 #include "lib/kernels/pool/pool.h"
@@ -246,6 +247,14 @@ static uint64_t sequence_length(const slc_kernel_case *c)
     while (c->rows % length) length--;
     return length;
 }
+
+/* The output of a block beside its input, as --observe looks at them. */
+KERNEL(likeness, slc_likeness(&c->stream, &(slc_likeness_args){.dtype = c->dtype,
+                                                               .rows = c->rows,
+                                                               .channels = c->channels,
+                                                               .x = c->array[0],
+                                                               .y = c->array[1],
+                                                               .out = c->array[2]}))
 
 static sluice_status embedding_forward(slc_kernel_case *c)
 {
@@ -562,6 +571,7 @@ const slc_kernel_row slc_kernel_table[] = {
     {"cross_entropy", {8, 6}, NULL, cross_entropy, SLC_GPU_LOGITS},
     /* Positions stay in the cache. Backward reads dout once and, of the table, only the rows that the tokens name: a
      * sixth. */
+    {"likeness", {8, 4}, NULL, likeness, SLC_GPU_TOKENS},
     {"embedding_forward", {8, 4}, NULL, embedding_forward, SLC_GPU_TOKENS},
     {"embedding_backward", {5.3, 2.65}, NULL, embedding_backward, SLC_GPU_TOKENS},
     {"patches_unfold", {8, 6}, NULL, patches_unfold, SLC_GPU_IMAGES},
