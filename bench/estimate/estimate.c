@@ -12,7 +12,7 @@
 #include "bench/train/options/depth_options.h"
 #include "bench/train/options/length_options.h"
 #include "bench/train/options/onebit_options.h"
-#include "bench/train/words/people.h"
+#include "bench/train/options/people.h"
 #include "lib/base/status.h"
 #include "lib/base/text/parse_quantity.h"
 

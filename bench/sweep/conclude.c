@@ -9,7 +9,7 @@
 #include "bench/sweep/opening.h"
 #include "bench/sweep/steady.h"
 #include "bench/sweep/figures/table.h"
-#include "bench/train/words/people.h"
+#include "bench/train/options/people.h"
 
 FILE *slc_bench_people(const slc_bench_options *options)
 {

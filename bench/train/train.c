@@ -16,7 +16,7 @@
 #include "bench/train/deadline.h"
 #include "bench/train/words/doubts.h"
 #include "bench/train/words/ending.h"
-#include "bench/train/words/people.h"
+#include "bench/train/options/people.h"
 #include "bench/train/log/run_log.h"
 #include "bench/train/words/progress.h"
 #include "bench/cli/environment.h"

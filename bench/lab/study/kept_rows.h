@@ -3,8 +3,8 @@
 
 #include "bench/lab/study/study.h"
 
-/* Appends the rows of the study's file, which an earlier run wrote, to the study's, if the study goes on; a file that is
- * not there has none. Errors: IO (it cannot be read), FORMAT (it is no JSON with rows), MEMORY. */
+/* Appends the rows of the study's file, which an earlier run wrote, to the study's, if the study goes on; a file that
+ * is not there has none. Errors: IO (it cannot be read), FORMAT (it is no JSON with rows), MEMORY. */
 sluice_status slc_study_read_rows(const slc_study *study);
 
 /* The row in which all members of `key` are equal; the study keeps owning it. NULL: there is none. */

@@ -4,7 +4,7 @@
 #include "bench/cli/output/result_file.h"
 #include "bench/train/saved_weights.h"
 #include "bench/train/summary.h"
-#include "bench/train/words/people.h"
+#include "bench/train/options/people.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
 

@@ -1,5 +1,5 @@
 /* tests/command/observe_test.sh covers this file. */
-#include "bench/train/words/people.h"
+#include "bench/train/options/people.h"
 
 #include "bench/cli/output/result_file.h"
 
