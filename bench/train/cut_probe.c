@@ -42,6 +42,7 @@ static sluice_status make(const slc_cut_probe *probe, trial *t)
     config.pipeline_schedule = "1f1b";
     config.pipeline_chunks = 1;
     config.pipeline_cuts = NULL;
+    config.plan_file = NULL;
     status = sluice_runtime_create(probe->world, &config, &t->rt);
     if (!status) status = sluice_model_create(t->rt, probe->model, &options, &t->model);
     if (!status)

@@ -88,6 +88,8 @@ typedef struct {
     uint8_t recompute;             /* 0 no layer; 1 all that can; 2 all that can, if nothing fits without */
     uint64_t budget_bytes;         /* of a rank; 0: none */
     const slc_stages_times *times; /* NULL: those that sizes suggest */
+    const char *kept; /* text of a plan of stages, which is taken instead of planning: it says all the rest but `stages`
+                         and the budget, which it must agree with. NULL: a plan is made */
 } slc_stages_request;
 
 enum { SLC_PIECES_MAX = 1024 };
@@ -100,6 +102,7 @@ typedef struct {
 
 /* The cuts between pieces of the model, and what follows from them for all stages. */
 typedef struct {
+    char schedule[24];
     uint32_t chunks;                      /* of each stage; pieces: stages * chunks */
     uint32_t first_layer[SLC_PIECES_MAX]; /* of each piece; piece c * stages + s is chunk c of stage s */
     bool recompute;
@@ -138,7 +141,7 @@ typedef struct {
                               double *step_s);
     /* Cuts a job into stages that fit the budget. Deterministic. NULL: pipelines are refused. Errors: ARGUMENT (there
      * is no such schedule, strategy or layer, or the schedule does not run; shapes and cuts that do not work: the error
-     * names some that do), BUDGET, MEMORY. */
+     * names some that do), BUDGET, MEMORY; with `kept` those of reading it, FORMAT. */
     sluice_status (*cut)(void *context, const slc_job *job, const slc_stages_request *request, slc_stages_cut *out);
     /* Makes what stage `stage` runs, of cuts that `cut` has made. All stages are planned, and checked together. The
      * receiver calls free_stage once the job is no longer used, not after an error. Errors: MEMORY; FORMAT (a defect of

@@ -7,6 +7,7 @@
 #include "sched/pipeline/pipeline_plan.h"
 #include "sched/pipeline/stage_job.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,6 +69,7 @@ static void take_measured(const slc_job *job, const slc_stages_times *measured, 
 static void take_plan(const slc_pipeline_plan *plan, const slc_job *job, const slc_pipeline_shape *shape,
                       slc_stages_cut *out)
 {
+    snprintf(out->schedule, sizeof out->schedule, "%s", plan->staged->schedule);
     out->chunks = shape->chunks;
     out->recompute = plan->recompute;
     memcpy(out->strategies, plan->staged->strategies, job->unit_count * sizeof *out->strategies);
@@ -81,8 +83,54 @@ static void take_plan(const slc_pipeline_plan *plan, const slc_job *job, const s
     }
 }
 
+/* ---- A plan that is kept ---- */
+
+static sluice_status check_kept(const slc_stages_request *request, const slc_pipeline_request *made,
+                                const slc_pipeline_plan *plan)
+{
+    const uint32_t stages = made->shape.stages;
+    if (stages != request->stages)
+        return slc_error(SLUICE_ERR_ARGUMENT, "the plan is of %u stages; start as many", stages);
+    if (slc_pipeline_pieces(&made->shape) > SLC_PIECES_MAX)
+        return slc_error(SLUICE_ERR_ARGUMENT, "the plan has more than %d pieces", SLC_PIECES_MAX);
+    for (uint32_t s = 0; request->budget_bytes && s < stages; s++)
+        if (plan->bytes[s] > request->budget_bytes)
+            return slc_error(SLUICE_ERR_BUDGET, "stage %u of the plan needs %llu bytes, the budget has %llu", s,
+                             (unsigned long long)plan->bytes[s], (unsigned long long)request->budget_bytes);
+    return SLUICE_OK;
+}
+
+/* Reads the plan, as far as it runs. The caller frees it, after an error too. */
+static sluice_status read_kept(const slc_profile *profile, const slc_stages_request *request,
+                               slc_pipeline_request *made, slc_pipeline_plan *plan)
+{
+    const slc_pipeline_schedule *schedule;
+    sluice_status status = slc_pipeline_plan_from_text(profile, request->kept, strlen(request->kept), made, plan);
+    if (!status) status = find_schedule(plan->staged->schedule, &schedule);
+    return status ? status : check_kept(request, made, plan);
+}
+
+static sluice_status cut_as_kept(const slc_job *job, const slc_stages_request *request, slc_stages_cut *out)
+{
+    slc_profile profile = {.job = *job};
+    slc_pipeline_request made;
+    slc_pipeline_plan plan = {0};
+    *out = (slc_stages_cut){.timed = request->times};
+    sluice_status status = slc_stages_cut_make_room(out, job->unit_count, request->stages);
+    if (!status) status = slc_times_estimate(job, &profile.times);
+    if (!status && out->timed) take_measured(job, request->times, &profile.times);
+    if (!status) status = read_kept(&profile, request, &made, &plan);
+    if (!status) take_plan(&plan, job, &made.shape, out);
+    slc_pipeline_plan_fini(&plan);
+    slc_times_fini(&profile.times);
+    return status;
+}
+
+/* ---- Planning ---- */
+
 sluice_status slc_pipeline_cut(const slc_job *job, const slc_stages_request *request, slc_stages_cut *out)
 {
+    if (request->kept) return cut_as_kept(job, request, out);
     slc_profile profile = {.job = *job};
     slc_pipeline_request asked = {.profile = &profile,
                                   .schedule = slc_pipeline_schedule_find(request->schedule),
@@ -176,9 +224,37 @@ static sluice_status map_names(const slc_job *whole, const slc_stage_job *stage,
     return SLUICE_OK;
 }
 
+/* Takes a stage out of the plan that was kept. All of it has been validated. */
+static sluice_status stage_of_kept(const slc_job *job, const slc_stages_request *request, uint32_t stage,
+                                   slc_stage_answer *out)
+{
+    slc_profile profile = {.job = *job};
+    slc_pipeline_request made;
+    slc_pipeline_plan plan = {0};
+    slc_stage_job *own = calloc(1, sizeof *own);
+    *out = (slc_stage_answer){.owner = own};
+    sluice_status status = own ? slc_times_estimate(job, &profile.times) : slc_error(SLUICE_ERR_MEMORY, "a stage");
+    if (!status) status = read_kept(&profile, request, &made, &plan);
+    for (uint32_t s = 0; !status && s < request->stages; s++)
+        out->fingerprint = out->fingerprint * 31 + slc_plan_fingerprint(plan.staged->plans[s]);
+    if (!status) status = map_names(job, &plan.stages[stage], out);
+    if (!status) {
+        *own = plan.stages[stage];
+        plan.stages[stage] = (slc_stage_job){0};
+        out->job = own->job;
+        out->plan = plan.staged->plans[stage];
+        plan.staged->plans[stage] = NULL;
+    }
+    slc_pipeline_plan_fini(&plan);
+    slc_times_fini(&profile.times);
+    if (status) slc_pipeline_stage_free(out);
+    return status;
+}
+
 sluice_status slc_pipeline_stage(const slc_job *job, const slc_stages_request *request, const slc_stages_cut *cut,
                                  uint32_t stage, slc_stage_answer *out)
 {
+    if (request->kept) return stage_of_kept(job, request, stage, out);
     slc_profile profile = {.job = *job};
     const slc_cut_job of = {.profile = &profile,
                             .schedule = slc_pipeline_schedule_find(request->schedule),

@@ -155,6 +155,26 @@ going_on() {
     check 'as if there had been one' "$(hash_of "$work/whole.json")" "$(hash_of "$work/resumed.json")"
 }
 
+# A plan of stages from a file is the one that runs, and changes no bit.
+plans_in_files() {
+    local common=(--data "$work/text" --context 32 --batch 2 --eval-batches 1)
+    SLUICE_PLAN_FUSE=off "$sluice" profile --size nano --micro-batches 3 --tied split -n 2 --context 32 --batch 2 \
+        -o "$work/profile.json" >/dev/null 2>&1
+    check 'a profile' 0 $?
+    "$sluice" plan --profile "$work/profile.json" --pipeline 2 --world 2 --micro-batches 3 --pipeline-schedule gpipe \
+        --pipeline-cuts head -o "$work/staged.json" >/dev/null
+    check 'its plan of stages' 0 $?
+    train "${short[@]}" -n 2 --pipeline 2 --plan "$work/staged.json" --json "$work/planned.json"
+    check 'the plan runs' 0 $code
+    check 'the start says so' yes "$(grep -q '^pipeline .*schedule gpipe, cuts head (as the plan says)' "$work/out" &&
+        echo yes)"
+    check 'and changes nothing' "$(numbers_of "$work/one.json")" "$(numbers_of "$work/planned.json")"
+    refuses 'with --pipeline P' -n 2 "${short[@]}" --tied split --plan "$work/staged.json"
+    refuses 'the plan is of 2 stages' -n 3 "${short[@]}" --pipeline 3 --plan "$work/staged.json"
+    refuses 'leave --pipeline-cuts out' -n 2 --pipeline 2 --pipeline-cuts head --plan "$work/staged.json"
+    refuses 'the budget has 100000' -n 2 "${short[@]}" --pipeline 2 --budget 100000 --plan "$work/staged.json"
+}
+
 refusals() {
     refuses 'give off, or from 2' --pipeline 1
     refuses 'a file with such names, or auto' -n 2 --pipeline 2 --pipeline-cuts "$work/nothing"
@@ -171,6 +191,7 @@ results_have_stages
 samples_and_timelines
 replicas
 going_on
+plans_in_files
 refusals
 [ $failed = 0 ] && echo "sluice train --pipeline: all as promised"
 exit $failed

@@ -56,7 +56,8 @@ static sluice_status check_images(const slc_training_options *o, const sluice_mo
 /* Refuses the options whose place a kept plan takes. */
 static sluice_status check_plan(const slc_training_options *o)
 {
-    static const char *const said[] = {"strategy", "schedule", "recompute", "lossy"};
+    static const char *const said[] = {"strategy",          "schedule",        "recompute",    "lossy",
+                                       "pipeline-schedule", "pipeline-chunks", "pipeline-cuts"};
     for (size_t i = 0; o->plan && i < sizeof said / sizeof *said; i++)
         if (slc_training_option_given(o, said[i]))
             return slc_error(SLUICE_ERR_ARGUMENT, "--plan %s: the plan says what --%s would; leave --%s out", o->plan,
@@ -103,7 +104,7 @@ static sluice_status read_cuts(slc_training_options *o)
 static sluice_status check_pipeline(slc_training_options *o)
 {
     static const char *const own[] = {"pipeline-chunks", "pipeline-cuts"};
-    static const char *const later[] = {"plan-out", "profile-out", "plan", "lossy", "micro-batches-from", "pld"};
+    static const char *const later[] = {"plan-out", "profile-out", "lossy", "micro-batches-from", "pld"};
     const uint64_t stages = slc_training_stages(o);
     if (stages == UINT64_MAX)
         return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline %s: give off, or from 2 to %d stages", o->pipeline,

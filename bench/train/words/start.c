@@ -161,11 +161,15 @@ static void print_pipeline(FILE *out, const slc_training_options *o, const slc_t
                            const sluice_runtime *rt)
 {
     const uint64_t stages = slc_training_stages(o);
-    if (!stages) return;
+    sluice_stage_report stage = SLUICE_INIT(sluice_stage_report);
+    if (!stages || sluice_runtime_stage(rt, &stage)) return;
     fprintf(out, "pipeline   %" PRIu64 " stages of %u replica%s, schedule %s, cuts ", stages,
-            sluice_runtime_replicas(rt), sluice_runtime_replicas(rt) == 1 ? "" : "s", o->pipeline_schedule);
+            sluice_runtime_replicas(rt), sluice_runtime_replicas(rt) == 1 ? "" : "s", stage.schedule);
     print_cuts(out, rt);
-    if (!strcmp(o->pipeline_cuts, "auto")) fprintf(out, " (auto: by %s)", say_auto(o, r));
+    if (o->plan)
+        fputs(" (as the plan says)", out);
+    else if (!strcmp(o->pipeline_cuts, "auto"))
+        fprintf(out, " (auto: by %s)", say_auto(o, r));
     fputc('\n', out);
 }
 

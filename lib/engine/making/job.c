@@ -42,7 +42,8 @@ static sluice_status make_and_fuse_units(sluice_runtime *rt)
     bool one = rt->compression.fuses, any = false;
     for (uint32_t l = 0; l < rt->model.layer_count; l++) last[l] = l;
     sluice_status status = one ? make_one_unit(rt, last) : slc_units_make(rt, last);
-    if (!status && !one && (rt->planning.fuse_bytes || rt->planning.kept) && rt->planning.planner.fuse) {
+    const bool fuses = rt->planning.fuse_bytes || (rt->planning.kept && !slc_is_stage(&rt->stage));
+    if (!status && !one && fuses && rt->planning.planner.fuse) {
         slc_plan_request request;
         status = slc_engine_first_request(rt, &request);
         if (!status) status = slc_engine_fuse_layers(rt, &request, last);

@@ -1,6 +1,7 @@
 /* tests/engine/pipeline_test.c covers this file. */
 #include "lib/engine/making/stage.h"
 
+#include "lib/base/file/json_file.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/comm/groups.h"
@@ -60,7 +61,6 @@ static const char *what_does_not_go(const sluice_runtime *rt)
     const sluice_config *c = &rt->config;
     if (strcmp(c->device, "cpu")) return "device cuda";
     if (rt->compression.on) return "a compressed optimizer";
-    if (rt->planning.kept) return "plan_file";
     if (rt->check) return "SLUICE_ENGINE_CHECK";
     for (uint32_t l = 0; l < rt->model.layer_count; l++)
         if (rt->model.layers[l]->forced != SLC_STRATEGIES) return "a layer's own strategy (sluice_layer_strategy)";
@@ -389,17 +389,55 @@ static void keep_prediction(sluice_runtime *rt)
                                                 .transfer_s = slowest->transfer_s};
 }
 
-sluice_status slc_stage_make(sluice_runtime *rt)
+/* Gives every rank the text of the plan that is kept, whose file rank 0 has; NULL: none is. */
+static sluice_status share_kept(sluice_runtime *rt, char **text)
+{
+    size_t length = 0;
+    *text = NULL;
+    if (!rt->planning.kept) return SLUICE_OK;
+    sluice_status status = rt->rank ? SLUICE_OK : slc_json_file_read(rt->planning.kept, text, &length);
+    status = slc_runtime_share(rt, status, &length, sizeof length);
+    if (status) return status;
+    char *room = malloc(length + 1);
+    if (!room) status = slc_error(SLUICE_ERR_MEMORY, "a plan of %zu bytes", length);
+    if (room && *text) memcpy(room, *text, length);
+    free(*text);
+    *text = room;
+    if (status) return status;
+    room[length] = 0;
+    return sluice_world_broadcast(rt->world, room, length, 0);
+}
+
+/* Makes the stages of the request, which is the same on every rank but for a kept plan's text. */
+static sluice_status make_own(sluice_runtime *rt, const slc_stages_request *request)
 {
     slc_stage *stage = &rt->stage;
     const slc_planner *planner = &rt->planning.planner;
-    uint64_t budget_bytes = rt->config.budget_bytes;
-    sluice_status status = slc_engine_least_budget(rt, &budget_bytes);
-    const slc_stages_request request = make_request(rt, budget_bytes);
-    if (!status) status = share_cuts(rt, &request);
+    sluice_status status = share_cuts(rt, request);
     if (!status) status = check_readers(rt);
-    if (!status) status = planner->stage(planner->context, &rt->job, &request, &stage->cut, stage->number, &stage->own);
+    if (!status) status = planner->stage(planner->context, &rt->job, request, &stage->cut, stage->number, &stage->own);
     if (!status) status = compare_plans(rt);
+    char *schedule = status ? NULL : strdup(stage->cut.schedule);
+    if (!status && !schedule) status = slc_error(SLUICE_ERR_MEMORY, "a stage");
+    if (status) return status;
+    free(stage->schedule);
+    stage->schedule = schedule;
+    return SLUICE_OK;
+}
+
+sluice_status slc_stage_make(sluice_runtime *rt)
+{
+    slc_stage *stage = &rt->stage;
+    uint64_t budget_bytes = rt->config.budget_bytes;
+    char *kept;
+    sluice_status status = slc_engine_least_budget(rt, &budget_bytes);
+    if (!status) status = share_kept(rt, &kept);
+    if (status) return status;
+    slc_stages_request request = make_request(rt, budget_bytes);
+    request.kept = kept;
+    status = make_own(rt, &request);
+    free(kept);
+    if (kept) slc_error_context(status, "plan %s", rt->planning.kept);
     if (!status) status = take_stage(rt);
     if (status) return status;
     const slc_plan_answer answer = {

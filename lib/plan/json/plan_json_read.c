@@ -369,7 +369,9 @@ sluice_status slc_plan_from_json(const slc_job *job, const char *text, size_t le
     sluice_status status = slc_json_parse(text, length, SLC_PLAN_VERSION, SLC_PLAN_VERSION_STAGES, &document);
     if (status) return status;
     if (json_integer_value(json_object_get(document, "version")) == SLC_PLAN_VERSION_STAGES)
-        status = slc_json_fault(&stages, "a plan of a pipeline's stages; sluice sim and trace read it");
+        status = slc_json_fault(&stages,
+                                "a plan of a pipeline's stages; sluice sim and trace read it, and sluice train with "
+                                "--pipeline P");
     else
         status = slc_plan_json_get(&top, job, document, out);
     json_decref(document);
