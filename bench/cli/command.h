@@ -37,6 +37,7 @@ extern const sluice_command slc_command_trace;
 extern const sluice_command slc_command_gemm;
 extern const sluice_command slc_command_kernels;
 extern const sluice_command slc_command_overhead;
+extern const sluice_command slc_command_pipeline;
 extern const sluice_command slc_command_pictures;
 extern const sluice_command slc_command_reading;
 extern const sluice_command slc_command_study;

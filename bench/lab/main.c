@@ -7,6 +7,7 @@
 static const sluice_command *const commands[] = {
     &slc_command_study,
     &slc_command_overhead,
+    &slc_command_pipeline,
     &slc_command_kernels,
     &slc_command_reading,
     &slc_command_pictures,

@@ -77,6 +77,7 @@ ROOMS = {
         "lab": ["cli"],
         "lab/study": ["cli", "cli/options", "cli/output"],
         "lab/overhead": ["cli", "cli/options", "cli/output", "launch"],
+        "lab/pipeline": ["cli", "cli/options", "cli/output", "launch"],
         "lab/kernels": ["cli", "cli/options", "cli/output"],
         "lab/reading": ["cli", "cli/options"],
         "lab/pictures": ["cli", "cli/options"],
