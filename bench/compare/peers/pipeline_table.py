@@ -7,6 +7,7 @@ reads FOLDER/LINK/ROUND.WHO.NAME.json, WHO being sluice or pytorch; NAME is alon
 schedule of PyTorch's.
 """
 import os
+import statistics
 import sys
 
 from pytorch_table import read, write_links
@@ -14,12 +15,22 @@ from results import median, with_aim
 
 PYTORCH_AIM = 0.6         # time over PyTorch's fastest schedule
 OF_ALONE_AIM = 0.9        # that ratio over the ratio of one rank alone
+PREDICTED_AIM = 0.10      # a step in namespaces, off its prediction before the first one
 WITHOUT_AIM = {("1gbit", 2, "1f1b"): 0.33, ("1gbit", 2, "interleaved"): 0.30}  # over the fastest without a pipeline
 
 
 def fastest(runs, wanted):
     names = [key for key in runs if wanted(*key)]
     return min(names, key=lambda key: median(runs[key], "step_s")) if names else None
+
+
+def predicted(runs):
+    """The step that was predicted before the first one, and the measured one over it; nothing where some run has none."""
+    both = [(run["pipeline"]["predicted_step_s"], run["pipeline"]["measured_step_s"]) for run in runs]
+    if any(value is None for pair in both for value in pair):
+        return {}
+    return {"predicted_step_s": statistics.median(before for before, _ in both),
+            "off": statistics.median(after / before - 1 for before, after in both)}
 
 
 def compare(link, ranks, runs):
@@ -34,7 +45,7 @@ def compare(link, ranks, runs):
         row = {"link": link, "schedule": name.removeprefix("pipeline-"), "rounds": len(mine),
                "step_s": median(mine, "step_s"), "peak_bytes": median(mine, "peak_bytes"),
                "cuts": mine[0]["pipeline"]["cuts"], "alone_ratio": alone, "aimed": small,
-               "idle_s": [stage["idle_s"] for stage in mine[0]["pipeline"]["stages"]]}
+               "idle_s": [stage["idle_s"] for stage in mine[0]["pipeline"]["stages"]]} | predicted(mine)
         if peer:
             row |= {"pytorch": peer[1], "pytorch_step_s": median(runs[peer], "step_s"),
                     "ratio": row["step_s"] / median(runs[peer], "step_s")}
@@ -63,6 +74,9 @@ def show(link, runs, rows):
         if "without" in row:
             line += f"{row['without']:<8} {row['without_step_s']:6.2f} {with_aim(row['without_ratio'], row['without_aim'])}"
         print(line)
+        if "off" in row:
+            off = with_aim(abs(row["off"]), None if link == "host" else PREDICTED_AIM)
+            print(f"{'':<12} predicted {row['predicted_step_s']:.2f} s before the first step, off by {off}")
 
 
 def main():
