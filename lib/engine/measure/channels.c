@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-enum { SHORT_BYTES = 64, LEAST_BYTES = 256, USUAL_BYTES = 64 << 10, SHORT_MESSAGES = 9, LONG_MESSAGES = 5 };
+enum { SHORT_BYTES = 64, LEAST_BYTES = 256, USUAL_BYTES = 64 << 10, MESSAGES = 9 };
 
 /* Bytes of a step's longest message from a stage of this rank, or to it; of a small model, more. */
 static uint64_t longest_message(const sluice_runtime *rt)
@@ -24,33 +24,39 @@ static uint64_t longest_message(const sluice_runtime *rt)
     return longest;
 }
 
-/* Transfers so many messages in a row. *seconds: until all are there. */
-static sluice_status transfer(sluice_runtime *rt, uint32_t channel, void *data, uint64_t bytes, uint32_t count,
-                              double *seconds)
+/* *seconds: until the message is there. */
+static sluice_status transfer(sluice_runtime *rt, uint32_t channel, void *data, uint64_t bytes, double *seconds)
 {
     const slc_channel_transfer message = {.data = data, .bytes = bytes, .what = "measurement"};
     const uint64_t began_ns = slc_clock_ns();
-    sluice_status status = SLUICE_OK;
-    for (uint32_t i = 0; !status && i < count; i++) {
-        rt->stage.next_transfer[channel]++;
-        status = slc_channel_submit(rt->stage.channels[channel], &message, 1, NULL);
-    }
+    rt->stage.next_transfer[channel]++;
+    sluice_status status = slc_channel_submit(rt->stage.channels[channel], &message, 1, NULL);
     if (!status) status = slc_channel_wait(rt->stage.channels[channel], rt->stage.next_transfer[channel]);
     *seconds = slc_seconds(slc_clock_ns() - began_ns);
     return status;
 }
 
-/* found: seconds of a short message, and of a byte of long ones. */
+static double shortest(const double *seconds)
+{
+    double least_s = seconds[0];
+    for (uint32_t i = 1; i < MESSAGES; i++) least_s = fmin(least_s, seconds[i]);
+    return least_s;
+}
+
+/* Adds to found: seconds of a short message, and of each byte by which a long one is longer. For the latter the fastest
+ * messages count, at which no other work held a thread up. */
 static sluice_status measure_channel(sluice_runtime *rt, uint32_t channel, void *data, uint64_t bytes, double found[2])
 {
-    double short_s[SHORT_MESSAGES], long_s;
-    sluice_status status = transfer(rt, channel, data, bytes, 1, &long_s); /* memory is touched for the first time */
-    for (uint32_t i = 0; !status && i < SHORT_MESSAGES; i++)
-        status = transfer(rt, channel, data, SHORT_BYTES, 1, &short_s[i]);
-    if (!status) status = transfer(rt, channel, data, bytes, LONG_MESSAGES, &long_s);
+    double short_s[MESSAGES], long_s[MESSAGES];
+    sluice_status status = transfer(rt, channel, data, bytes, long_s); /* memory is touched for the first time */
+    for (uint32_t i = 0; !status && i < MESSAGES; i++) {
+        status = transfer(rt, channel, data, SHORT_BYTES, &short_s[i]);
+        if (!status) status = transfer(rt, channel, data, bytes, &long_s[i]);
+    }
     if (status) return status;
-    found[0] = fmax(found[0], slc_fit_median(short_s, SHORT_MESSAGES));
-    found[1] = fmax(found[1], long_s / ((double)bytes * LONG_MESSAGES));
+    const double byte_s = (shortest(long_s) - shortest(short_s)) / (double)(bytes - SHORT_BYTES);
+    found[0] = fmax(found[0], slc_fit_median(short_s, MESSAGES));
+    found[1] = fmax(found[1], byte_s);
     return SLUICE_OK;
 }
 
