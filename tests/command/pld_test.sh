@@ -88,7 +88,8 @@ refuses() { # WORDS OPTION...
 refusals() {
     refuses 'theta is 0; it must be above 0 and at most 1' --pld 0
     refuses 'theta is 1.5; it must be above 0' --pld 1.5
-    refuses 'gamma is -1; give a number above 0' --pld 0.5,-1
+    refuses 'gamma is -1; give a number above 0, at most 1e6' --pld 0.5,-1
+    refuses 'gamma is 1e+07; give a number above 0, at most 1e6' --pld 0.5,1e7
     refuses 'give THETA or THETA,GAMMA' --pld half
     refuses 'give --pld THETA too' --pld-compat
     refuses 'not for a bert whose norms come after the branches' --pld 0.5 --model bert

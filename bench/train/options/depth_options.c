@@ -73,7 +73,8 @@ sluice_status slc_depth_options_check_numbers(const slc_training_options *o)
                          "--pld %s: theta is %g; it must be above 0 and at most 1, which leaves no layer out", o->pld,
                          theta);
     if (!(gamma > 0 && gamma <= 1e6))
-        return slc_error(SLUICE_ERR_ARGUMENT, "--pld %s: gamma is %g; give a number above 0", o->pld, gamma);
+        return slc_error(SLUICE_ERR_ARGUMENT, "--pld %s: gamma is %g; give a number above 0, at most 1e6", o->pld,
+                         gamma);
     return SLUICE_OK;
 }
 

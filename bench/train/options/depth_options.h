@@ -16,5 +16,5 @@ slc_recipe_depth slc_depth_options_recipe(const slc_training_options *options);
 /* For a run that only measures: all steps run all layers. */
 void slc_depth_options_drop(slc_training_options *options);
 
-/* Writes words such as ", keeping 12 layers at first, 9.25 in the mean later"; "" where no layer is left out. */
+/* Writes words such as ", of all 12 layers at first and of 9.25 in the mean later"; "" where no layer is left out. */
 void slc_depth_options_words(const slc_training_options *options, uint32_t layers, char *text, size_t bytes);
