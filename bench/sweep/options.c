@@ -491,12 +491,13 @@ void slc_bench_case_at(const slc_bench_options *o, uint64_t part, uint64_t index
     const uint64_t recipes = o->recipes.count ? o->recipes.count : 1, recipe = index % recipes;
     index /= recipes;
     if (o->recipes.count) {
-        const char *tied = out->tied;
-        const uint64_t ranks = out->training.ranks;
+        const slc_training_options before = out->training;
         out->recipe = o->recipes.text[recipe];
         out->training = o->with_recipe[recipe];
-        out->training.ranks = ranks;
-        out->training.tied = tied;
+        out->training.ranks = before.ranks;
+        out->training.tied = before.tied;
+        out->training.model = before.model; /* these two as the check has found them */
+        out->training.size = before.size;
     }
     out->schedule = next_of(&o->schedules, &index);
     out->strategy = next_of(&o->strategies, &index);
