@@ -259,8 +259,8 @@ SLUICE_API sluice_status sluice_model_loss(sluice_model *model, double *loss);
 SLUICE_API const sluice_layer *sluice_model_block(const sluice_model *model, uint32_t block);
 /* Both branches of a block are multiplied by `factor` in training from the next micro-batch on, until the next call; 1
  * at first. Evaluations use 1. The product at the end of a branch takes it, so that it costs no pass over memory.
- * Local, between steps. Errors: ARGUMENT (no such block; a factor that is not above 0 and finite), UNSUPPORTED (a model
- * made without scales_branches). */
+ * Local, between steps. Errors: ARGUMENT (no such block; a factor that as a float is not above 0 and finite),
+ * UNSUPPORTED (a model made without scales_branches). */
 SLUICE_API sluice_status sluice_model_scale_branches(sluice_model *model, uint32_t block, double factor);
 
 /* Runs all micro-batches of a step, between sluice_step_begin and _end, in the order of sluice_step_next, so in a

@@ -61,7 +61,7 @@ sluice_status sluice_model_scale_branches(sluice_model *m, uint32_t block, doubl
     if (block >= m->config.layers)
         return slc_error(SLUICE_ERR_ARGUMENT, "model_scale_branches: block %u; %s has %u, from 0", block, name,
                          m->config.layers);
-    if (!(factor > 0) || !isfinite((float)factor))
+    if (!((float)factor > 0) || !isfinite((float)factor))
         return slc_error(SLUICE_ERR_ARGUMENT, "model_scale_branches: block %u by %g; give a number above 0", block,
                          factor);
     m->layers[1 + block].factor = (float)factor;

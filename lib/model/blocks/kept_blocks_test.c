@@ -274,6 +274,7 @@ static void what_cannot_be_is_refused(void **state)
     assert_int_equal(sluice_model_scale_branches(t.model, BLOCKS, 2), SLUICE_ERR_ARGUMENT);
     assert_int_equal(sluice_model_scale_branches(t.model, 0, 0), SLUICE_ERR_ARGUMENT);
     assert_int_equal(sluice_model_scale_branches(t.model, 0, 1e300), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(sluice_model_scale_branches(t.model, 0, 1e-60), SLUICE_ERR_ARGUMENT); /* 0 as a float */
     test_model_destroy(&t);
 }
 
