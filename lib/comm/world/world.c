@@ -605,7 +605,7 @@ sluice_status sluice_world_share(sluice_world *world, sluice_status status, void
 {
     struct {
         sluice_status status;
-        char line[1020];
+        char line[2044]; /* as long as an error's line may be: a path comes first, the reason last */
     } said = {0};
     if (!world) return no_world("share");
     sluice_status mine = check_size("share", data, 1, bytes);

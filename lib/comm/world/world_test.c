@@ -68,6 +68,9 @@ static void check_sharing(sluice_world *world)
         data[0] = rank;
         CHECK(sluice_world_share(world, failed, data, sizeof data, root) == SLUICE_ERR_PATH);
         CHECK(!strcmp(sluice_last_error(), line) && data[0] == rank);
+        failed = leads ? slc_error(SLUICE_ERR_PATH, "%02000d", root) : SLUICE_OK; /* a long path, and the reason */
+        CHECK(sluice_world_share(world, failed, NULL, 0, root) == SLUICE_ERR_PATH);
+        CHECK(strlen(sluice_last_error()) == 2000 && sluice_last_error()[1999] == '0' + root);
         CHECK(!sluice_world_check(world)); /* the world is whole all the same */
     }
     CHECK(sluice_world_share(world, SLUICE_OK, NULL, 0, size) == SLUICE_ERR_ARGUMENT);
