@@ -221,6 +221,35 @@ static int refusals(int rank, int size, void *context)
     return end(&p);
 }
 
+/* Under the check of the program too, ranks may name the same layers in other orders. */
+static int name_in_other_orders(int rank, int size, void *context)
+{
+    program p;
+    (void)size, (void)context;
+    setenv("SLUICE_ENGINE_CHECK", "on", 1);
+    if (begin(&p, "sdp")) return 1;
+    const sluice_layer *const orders[2][3] = {{p.layer[1], p.layer[2], p.layer[2]}, {p.layer[2], p.layer[1], NULL}};
+    const sluice_step_options options = SLUICE_INIT(sluice_step_options, .learning_rate = 0.01,
+                                                    .layers_left_out = orders[rank], .layer_left_out_count = 3 - rank);
+    RANK_CHECK(!sluice_step_begin(p.rt, &options));
+    for (int l = 0; l < LAYERS; l += 3)
+        RANK_CHECK(!sluice_forward_begin(p.layer[l]) && !sluice_forward_end(p.layer[l]));
+    for (int l = 3; l >= 0; l -= 3) {
+        RANK_CHECK(!sluice_backward_begin(p.layer[l]));
+        float *gradient = sluice_param_gradient(p.param[l]);
+        for (uint64_t i = 0; i < sluice_param_count(p.param[l]); i++) gradient[i] += 1;
+        RANK_CHECK(!sluice_backward_end(p.layer[l]));
+    }
+    RANK_CHECK(!sluice_step_end(p.rt, NULL));
+    return end(&p);
+}
+
+static void orders_of_layers_are_equal(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(2, name_in_other_orders, NULL, 60), 0);
+}
+
 static void what_is_left_out_stays(void **state)
 {
     (void)state;
@@ -240,6 +269,7 @@ int main(void)
         cmocka_unit_test(random_plans_match_the_oracle),
         cmocka_unit_test(changing_plans_match_the_oracle),
         cmocka_unit_test(bytes_sent),
+        cmocka_unit_test(orders_of_layers_are_equal),
         cmocka_unit_test(what_is_left_out_stays),
         cmocka_unit_test(wrong_layers),
     };

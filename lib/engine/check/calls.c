@@ -114,11 +114,20 @@ static sluice_status compare_all(sluice_runtime *rt, const saying *all)
     return other_writes ? find_written(rt) : SLUICE_OK;
 }
 
-static uint64_t hash_left_out(const sluice_step_options *options)
+static bool leaves_out(const sluice_step_options *options, uint32_t layer)
 {
-    uint64_t hash = options->layers_left_out && options->layer_left_out_count ? SLC_FNV_START : 0;
-    for (uint64_t i = 0; hash && i < options->layer_left_out_count; i++)
-        hash = slc_fnv(hash, &options->layers_left_out[i]->index, sizeof options->layers_left_out[i]->index);
+    bool found = false;
+    for (uint64_t i = 0; options->layers_left_out && i < options->layer_left_out_count; i++)
+        found |= options->layers_left_out[i]->index == layer;
+    return found;
+}
+
+/* Ranks may name them in other orders. */
+static uint64_t hash_left_out(const sluice_runtime *rt, const sluice_step_options *options)
+{
+    uint64_t hash = 0;
+    for (uint32_t l = 0; l < rt->model.layer_count; l++)
+        if (leaves_out(options, l)) hash = slc_fnv(hash ? hash : SLC_FNV_START, &l, sizeof l);
     return hash;
 }
 
@@ -138,7 +147,7 @@ sluice_status slc_check_call(sluice_runtime *rt, const char *call, const sluice_
         if (options->group_rates)
             mine.group_rates =
                 slc_fnv(SLC_FNV_START, options->group_rates, rt->model.group_count * sizeof *options->group_rates);
-        mine.left_out = hash_left_out(options);
+        mine.left_out = hash_left_out(rt, options);
     }
     mine.written = slc_fnv(SLC_FNV_START, rt->check->written, rt->model.param_count * sizeof *rt->check->written);
     saying *all = malloc((size_t)rt->size * sizeof *all);
