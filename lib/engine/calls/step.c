@@ -25,6 +25,7 @@
 #include "lib/plan/strategy_table.h"
 
 #include <math.h>
+#include <stdio.h>
 
 static bool any_onebit(const sluice_runtime *rt)
 {
@@ -99,7 +100,9 @@ static sluice_status turn_to_shape(sluice_runtime *rt, uint64_t shape)
     const uint64_t began_ns = slc_clock_ns();
     sluice_status status = slc_shape_check(rt, shape);
     if (status || shape == rt->shapes.now || rt->compression.on || slc_is_stage(&rt->stage)) return status;
-    status = slc_comm_meet(rt->comm, "step_begin with another shape", NULL);
+    char call[64];
+    snprintf(call, sizeof call, "step_begin with shape %llu", (unsigned long long)shape);
+    status = slc_comm_meet(rt->comm, call, NULL);
     if (!status) status = slc_shape_turn_to(rt, (uint32_t)shape);
     rt->shapes.took_s = slc_seconds(slc_clock_ns() - began_ns);
     return status;

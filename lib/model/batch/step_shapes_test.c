@@ -1,7 +1,8 @@
 /* Steps of shapes that the model registers end with the weights of a run that has none, to the bit, whatever the plans
  * and whatever comes in between; a shape takes no more than the plan of the whole model, keeps to the budget, and comes
- * back to the plan that it had. What does not fit is refused. */
+ * back to the plan that it had. What does not fit is refused, and ranks that ask for different shapes are told so. */
 #include "tests/support/model/lone_model.h"
+#include "tests/support/ranks.h"
 
 #include "lib/base/numbers/random.h"
 
@@ -188,9 +189,29 @@ static void wrong_shapes_are_refused(void **state)
     sluice_world_destroy(t.world);
 }
 
+static int ask_for_other_shapes(int rank, int size, void *context)
+{
+    (void)size, (void)context;
+    test_model t = create(&kinds[0].config, "one_ahead", SLUICE_RECOMPUTE_NONE, 0, true);
+    const uint64_t shape = 1 + (uint64_t)rank;
+    RANK_CHECK(sluice_step_begin(t.rt, &SLUICE_INIT(sluice_step_options, .shape = shape)) == SLUICE_ERR_MISMATCH);
+    RANK_CHECK(strstr(sluice_last_error(), "shape 1") && strstr(sluice_last_error(), "shape 2"));
+    sluice_model_destroy(t.model);
+    sluice_runtime_destroy(t.rt);
+    sluice_world_destroy(t.world);
+    return 0;
+}
+
+static void other_shapes_of_ranks_are_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(2, ask_for_other_shapes, NULL, 60), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(shapes_change_no_bit),
-                                       cmocka_unit_test(wrong_shapes_are_refused)};
+                                       cmocka_unit_test(wrong_shapes_are_refused),
+                                       cmocka_unit_test(other_shapes_of_ranks_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
