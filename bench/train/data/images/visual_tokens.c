@@ -57,7 +57,7 @@ static sluice_status read_tokens(const slc_visual_tokens_source *s, const slc_te
     if (!*to) return slc_error(SLUICE_ERR_MEMORY, "visual tokens of %llu images", (unsigned long long)count);
     sluice_status status = slc_tensors_read_int32(tensors, tensor, 0, tensor->elements, *to);
     if (!status) status = check_tokens(tensors, tensor, *to, s->vocabulary);
-    out->reading = slc_fnv(out->reading, *to, tensor->elements * sizeof **to);
+    if (!status) out->reading = slc_fnv(out->reading, *to, tensor->elements * sizeof **to);
     return status;
 }
 
