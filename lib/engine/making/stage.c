@@ -149,7 +149,7 @@ static sluice_status share_cuts(sluice_runtime *rt, const slc_stages_request *re
     sluice_status status = rt->rank ? SLUICE_OK : slc_registration_times(&rt->model, &times.slot_s);
     timed.times = times.slot_s ? &times : NULL;
     if (!status && !rt->rank) status = planner->cut(planner->context, &rt->job, &timed, cut);
-    if (status) slc_error(status, "pipeline %u: %s", request->stages, sluice_last_error());
+    slc_error_context(status, "pipeline %u", request->stages);
     free(times.slot_s);
     const slc_stages_cut own = *cut;
     status = slc_runtime_share(rt, status, cut, sizeof *cut);

@@ -14,9 +14,15 @@
 sluice_status slc_shape_check(const sluice_runtime *rt, uint64_t shape)
 {
     if (shape <= rt->model.last_shape) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_ARGUMENT,
-                     "step_begin: shape %llu, but the highest that sluice_activation_shape was called for is %u",
-                     (unsigned long long)shape, rt->model.last_shape);
+    if (!rt->model.last_shape)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "step_begin: shape %llu, but nothing has another shape than 0; give 0, or call "
+                         "sluice_activation_shape or sluice_workspace_shape before commit",
+                         (unsigned long long)shape);
+    return slc_error(
+        SLUICE_ERR_ARGUMENT,
+        "step_begin: shape %llu, but the highest that an activation or a workspace has is %u; give 0 to %u",
+        (unsigned long long)shape, rt->model.last_shape, rt->model.last_shape);
 }
 
 void slc_shapes_forget(sluice_runtime *rt)

@@ -40,8 +40,13 @@ sluice_status sluice_runtime_piece(const sluice_runtime *rt, uint32_t layer, con
         return slc_error(SLUICE_ERR_ARGUMENT, "runtime_piece: no runtime, or no place for the name or the piece");
     if (!rt->committed) return slc_error(SLUICE_ERR_ORDER, "runtime_piece: before commit");
     const slc_stage *stage = &rt->stage;
-    if (!slc_is_stage(stage) || layer >= stage->whole.layer_count)
-        return slc_error(SLUICE_ERR_ARGUMENT, "runtime_piece: layer %u of %u that a pipeline has", layer,
+    if (!slc_is_stage(stage))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "runtime_piece: layer %u: the runtime is no pipeline, so it has no pieces; "
+                         "ask where sluice_runtime_stage tells stages",
+                         layer);
+    if (layer >= stage->whole.layer_count)
+        return slc_error(SLUICE_ERR_ARGUMENT, "runtime_piece: layer %u; the pipeline has %u, from 0", layer,
                          stage->whole.layer_count);
     *name = stage->whole.layers[layer];
     *piece = slc_stage_piece_of(stage, layer);
