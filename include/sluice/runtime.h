@@ -175,7 +175,8 @@ typedef struct {
     uint32_t pipeline_chunks; /* pieces of the model that a stage holds; 0: 2 with "interleaved", else 1 */
     const char *pipeline_schedule; /* "gpipe", "1f1b", "interleaved"; NULL: "1f1b" */
     const char *pipeline_cuts;     /* the first layer of each piece but the first, with commas; piece c * stages + s is
-                                      chunk c of stage s. NULL and "auto": by estimated times */
+                                      chunk c of stage s. NULL and "auto": by the times of
+                                      sluice_runtime_layer_times_set, estimated ones without them */
 } sluice_config;
 
 /* sluice_config_init for a struct of `struct_size` bytes, for callers in other languages. Writes nothing if `config`
@@ -451,8 +452,8 @@ typedef struct {
     const double *group_rates;
     uint64_t group_count;
     /* Micro-batches of this step, at most sluice_config.micro_batches, whose plan and types of gradients stay: those
-     * that are left out move nothing. Steps with fewer are measured slot by slot alone, and predicted_step_s is 0. 0:
-     * all. */
+     * that are left out move nothing. Steps with fewer, or without some layers, are measured slot by slot alone, and
+     * predicted_step_s is 0. 0: all. */
     uint32_t micro_batches;
     /* Layers that this step leaves out, layer_left_out_count of them in any order; copied. Their slots do not come, and
      * nothing is gathered, reduced, inspected or updated of parameters that they alone use, which keep values and
@@ -484,14 +485,18 @@ typedef struct {
     uint64_t peak_bytes;  /* highest end of any claim so far */
     uint64_t bytes_sent;  /* by this rank in this step, counted as messages would carry them */
     uint32_t plan;        /* which plan ran it: 1 is commit's, each re-plan counts one up */
-    double predicted_step_s; /* by that plan, from measured times; 0: not known, or the step had fewer micro-batches */
-    double planning_s;       /* after the step: what step_end took to plan again and to move over; 0: it did not */
+    double predicted_step_s; /* by that plan, from measured times; 0: not known, or the step had fewer micro-batches or
+                                left layers out */
+    double planning_s;       /* what step_begin took to move over to another shape, and step_end to plan again and to
+                                move over; 0: they did not */
 } sluice_step_report;
 
 /* Begins a step, between steps. Local, but it may wait for what the step before left to do. Errors: ARGUMENT (a
  * learning_rate, gradient_scale or group rate that is not finite; fewer group rates than groups; more micro_batches
- * than the config has; a shape that nothing was registered for), UNSUPPORTED (group rates with a compressed optimizer).
- */
+ * than the config has; a shape that nothing was registered for; among the layers left out a NULL, one of another
+ * runtime, the first or the last), UNSUPPORTED (group rates with a compressed optimizer; fewer micro-batches in a
+ * pipeline; layers left out in a pipeline, with a compressed optimizer, or one that looks rows up), MISMATCH
+ * (ranks begin steps of different shapes). */
 SLUICE_API sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *options);
 /* For a parameter that was added with row_elements: which rows the layer that added it reads in the micro-batch that
  * comes next, in any order, a row as often as it is looked up. Local; after step_begin or evaluate_begin and, from the
@@ -667,9 +672,9 @@ SLUICE_API sluice_status sluice_runtime_memory(const sluice_runtime *rt, sluice_
 /* The strategy that a layer's own parameters got, after commit: "dp", ...; "none" before commit and for a layer without
  * parameters. A constant. Local. */
 SLUICE_API const char *sluice_layer_strategy_name(const sluice_layer *layer);
-/* How many ranks hold the parameters that this rank holds, and the number of this rank among them: all of the world, or
- * in a pipeline those of its stage. Replica r reads the sequences that rank r of a world of replicas reads. 0 for NULL.
- * Local. */
+/* The number of ranks that hold the parameters that this rank holds, and this rank's own among them: all of the world,
+ * or in a pipeline those of its stage. Replica r reads the sequences that rank r of a world of replicas reads. 0 for
+ * NULL. Local. */
 SLUICE_API uint32_t sluice_runtime_replicas(const sluice_runtime *rt);
 SLUICE_API uint32_t sluice_runtime_replica(const sluice_runtime *rt);
 /* The world that the runtime was made on. */

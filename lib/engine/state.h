@@ -45,7 +45,7 @@ typedef struct {
 
 enum { SLC_BAD_EXCHANGE, SLC_BAD_LOCAL, SLC_BADS };
 
-/* The shapes of steps, and the plans that do not run (replan/shapes.h). */
+/* The shapes of steps, and the plans that do not run (replan/shapes.c). */
 typedef struct {
     uint32_t now; /* the shape of the job and of the plan that runs */
     slc_shape_plan kept[SLUICE_SHAPES_MOST + 1];

@@ -18,8 +18,8 @@ uint64_t slc_recipe_batch_at(const slc_recipe_batch *batch, uint64_t step);
 /* Returns the first step after `step` that has another number of micro-batches; UINT64_MAX: there is none. */
 uint64_t slc_recipe_batch_changes(const slc_recipe_batch *batch, uint64_t step);
 
-/* How a learning rate that was found for steps of one size follows their size: Goyal et al., arXiv 1706.02677 (linear);
- * Krizhevsky, arXiv 1404.5997, and You et al., arXiv 1904.00962 (the square root). */
+/* The rule by which a learning rate that was found for steps of one size follows their size: Goyal et al., arXiv
+ * 1706.02677 (linear); Krizhevsky, arXiv 1404.5997, and You et al., arXiv 1904.00962 (the square root). */
 typedef enum { SLC_RECIPE_RULE_NONE, SLC_RECIPE_RULE_LINEAR, SLC_RECIPE_RULE_SQRT } slc_recipe_rule;
 
 /* Returns what the learning rate of a step of `sequences` is multiplied by, where it was found for `base` > 0:

@@ -1,4 +1,4 @@
-/* Behind the last token the sequence holds zeros, at which a causal model does not look. Rank 0 writes; the others
+/* The sequence holds zeros after its last token, at which a causal model does not look. Rank 0 writes; the others
  * evaluate as often. tests/command/log_test.sh covers this file. */
 #include "bench/train/run/samples.h"
 

@@ -7,7 +7,7 @@
 #include "lib/engine/checkpoint/shard.h"
 #include "lib/engine/runtime.h"
 
-/* Where the elements of a range come from and go to. */
+/* The memory that the elements of a range come from and go to. */
 typedef struct {
     uint64_t range; /* in the file's table */
     uint64_t offset;
