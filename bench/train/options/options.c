@@ -202,7 +202,8 @@ static const slc_option fixed_rows[] = {
      "command line come before it",
      .set = take_recipe},
     {"new-recipe", NULL, TRAINING, FLAG, FIELD(new_recipe), NULL, 0,
-     "With --resume: go on with other rates and batches than the saved run had, which is refused without it"},
+     "With --resume: go on with another recipe (rates, batches, lengths, depth) than the saved run had, which is "
+     "refused without it"},
     {"layer-decay", "X", TRAINING, REAL, FIELD(layer_decay), "1", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "The learning rate of each layer is X times that of the layer above it; the head has all of it, the embedding the "
      "least; 1: all have it",
