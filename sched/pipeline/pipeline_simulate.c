@@ -4,6 +4,8 @@
 #include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
 #include "sched/pipeline/events.h"
+#include "sched/pipeline/forecast.h"
+#include "sched/pipeline/stops.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -40,14 +42,6 @@ typedef struct {
     uint32_t first_operation, end_operation;
 } stage_state;
 
-/* A place in a task that asks for a gather (`needs` false), that needs it, or that asks for what the next task needs
- * first (`gather` NONE). */
-typedef struct {
-    double at_s;
-    uint32_t gather;
-    bool needs;
-} stop;
-
 /* An operation in one step. */
 typedef struct {
     double over_s; /* NaN: it has not begun */
@@ -67,7 +61,7 @@ typedef struct {
     uint32_t *rows_back;         /* [rounds] gradients of rows that have arrived */
     uint32_t *head_left;         /* [rounds] operations of the last piece that have not ended */
     uint8_t *gathered;           /* [gathers * micro_batches] UNASKED, ASKED, BRINGING, BROUGHT */
-    stop *stops;
+    slc_task_stop *stops;
     uint32_t *first_stop; /* [2 pieces + 1] of each piece's forward, and of its backward */
     uint8_t *arrived[2];  /* [pieces * micro_batches] the activation for a forward, the gradient for a backward */
     uint8_t *rows_there;  /* [micro_batches] */
@@ -323,17 +317,6 @@ static slc_task_time *time_of(const simulation *sim, uint32_t stage, uint32_t nu
     return &sim->out->tasks[(size_t)stage * sim->program->task_count + number];
 }
 
-static double duration_of(const simulation *sim, const slc_task *task)
-{
-    const slc_pipeline_times *times = sim->times;
-    switch (task->kind) {
-    case SLC_TASK_FORWARD: return times->forward_s[task->piece];
-    case SLC_TASK_BACKWARD: return times->input_s[task->piece] + times->weight_s[task->piece];
-    case SLC_TASK_INPUT: return times->input_s[task->piece];
-    default: return times->weight_s[task->piece];
-    }
-}
-
 static bool can_start(const simulation *sim, const slc_task *task)
 {
     const size_t place = at(sim, task->piece, task->micro_batch);
@@ -419,14 +402,14 @@ static void go_on(simulation *sim, uint32_t stage)
     const double from_s = state->done_s;
     state->stopped = false;
     for (; state->stop < state->last_stop; state->stop++) {
-        const stop *s = &sim->stops[state->stop];
+        const slc_task_stop *s = &sim->stops[state->stop];
         if (s->at_s > from_s) {
             state->done_s = fmin(s->at_s, state->takes_s);
             plan_operations(sim, stage, task, from_s, state->done_s);
             slc_pipeline_events_add(&sim->events, sim->now_s + (state->done_s - from_s), STOPS, stage, 0);
             return;
         }
-        if (s->gather == NONE)
+        if (s->gather == SLC_NEXT_GATHERS)
             ask_for_next(sim, stage);
         else
             ask(sim, s->gather, task->micro_batch);
@@ -460,7 +443,7 @@ static void try_task(simulation *sim, uint32_t stage)
     slc_task_time *time = time_of(sim, stage, state->next);
     state->running = true;
     time->start_s = sim->now_s;
-    state->takes_s = duration_of(sim, task) + draw_delay(sim);
+    state->takes_s = slc_task_duration(sim->times, task) + draw_delay(sim);
     state->done_s = 0;
     state->alone_s = NAN;
     state->next++;
@@ -587,94 +570,6 @@ static sluice_status go(simulation *sim)
     return SLUICE_OK;
 }
 
-/* The time at which the first piece has ended the last micro-batch of a step. */
-static double end_of_step(const simulation *sim, uint32_t step)
-{
-    const slc_task *tasks = slc_pipeline_tasks(sim->program, 0);
-    const uint32_t m = (step + 1) * sim->program->shape.micro_batches - 1;
-    double end_s = 0;
-    for (uint32_t t = 0; t < sim->program->task_count; t++)
-        if (!tasks[t].piece && tasks[t].micro_batch == m && tasks[t].kind != SLC_TASK_FORWARD)
-            end_s = fmax(end_s, time_of(sim, 0, t)->end_s);
-    return end_s;
-}
-
-static double overlap(double start_s, double end_s, double from_s, double to_s)
-{
-    return fmax(0, fmin(end_s, to_s) - fmax(start_s, from_s));
-}
-
-/* Works out the forecast from one period of the simulated steps. The period runs from one moment to the same one a step
- * later, so it holds a whole step of each stage. */
-static void conclude(simulation *sim)
-{
-    slc_pipeline_forecast *out = sim->out;
-    const slc_pipeline_shape *shape = &sim->program->shape;
-    const uint32_t before = slc_pipeline_steady_steps(sim->program->schedule, shape) / 2 - 1;
-    const bool steady = sim->program->steps >= 2 * (before + 1);
-    const double to_s = steady ? end_of_step(sim, before + 1) : sim->now_s;
-    out->from_s = steady ? end_of_step(sim, before) : 0;
-    const double whole_s = to_s - out->from_s;
-    out->step_s = steady ? whole_s : whole_s / sim->program->steps;
-    for (uint32_t s = 0; s < shape->stages; s++) {
-        slc_stage_forecast *stage = &out->stages[s];
-        for (uint32_t t = 0; t < sim->program->task_count; t++) {
-            const slc_task_time *time = time_of(sim, s, t);
-            const double alone_s = fmin(time->end_s, time->start_s + duration_of(sim, task_at(sim, s, t)));
-            stage->compute_s += overlap(time->start_s, alone_s, out->from_s, to_s);
-            stage->exposed_s += overlap(alone_s, time->end_s, out->from_s, to_s);
-        }
-        stage->idle_s = fmax(0, whole_s - stage->compute_s - stage->exposed_s);
-        if (whole_s > 0) out->idle_share += (stage->idle_s + stage->exposed_s) / whole_s / shape->stages;
-    }
-    for (uint32_t t = 0; t < out->transfer_count; t++) {
-        const slc_transfer *transfer = &out->transfers[t];
-        const double s = overlap(transfer->start_s, transfer->end_s, out->from_s, to_s);
-        if (transfer->kind < SLC_TRANSFER_OPERATION)
-            out->stages[transfer->from].messages_s += s;
-        else if (transfer->kind == SLC_TRANSFER_GATHER || !(sim->times->operations[transfer->piece].thread_s > 0))
-            out->stages[transfer->from].operations_s += s;
-    }
-}
-
-static int by_place(const void *a, const void *b)
-{
-    const stop *x = a, *y = b;
-    if (x->at_s != y->at_s) return x->at_s < y->at_s ? -1 : 1;
-    if (x->needs != y->needs) return x->needs ? -1 : 1; /* a slot begins before it asks for what the next one needs */
-    return (x->gather > y->gather) - (x->gather < y->gather);
-}
-
-static void add_stop(simulation *sim, uint32_t *count, stop added)
-{
-    sim->stops[(*count)++] = added;
-}
-
-/* Lists the stops of each piece's forward and backward. */
-static void list_stops(simulation *sim)
-{
-    const slc_pipeline_times *times = sim->times;
-    uint32_t count = 0;
-    for (uint32_t list = 0; list < 2 * sim->pieces; list++) {
-        const uint32_t piece = list / 2;
-        const bool backward = list % 2, splits = sim->program->schedule->splits;
-        const double takes_s =
-            !backward ? times->forward_s[piece] : times->input_s[piece] + (splits ? 0 : times->weight_s[piece]);
-        const double *last_s = backward ? times->backward_last_s : times->forward_last_s;
-        sim->first_stop[list] = count;
-        for (uint32_t g = 0; g < times->gather_count; g++) {
-            const slc_stage_gather *gather = &times->gathers[g];
-            if (gather->piece != piece || gather->backward != backward) continue;
-            if (gather->ahead_s >= 0) add_stop(sim, &count, (stop){gather->ahead_s, g, false});
-            add_stop(sim, &count, (stop){gather->at_s, g, true});
-        }
-        if (times->gather_count)
-            add_stop(sim, &count, (stop){fmax(0, takes_s - (last_s ? last_s[piece] : 0)), NONE, false});
-        qsort(sim->stops + sim->first_stop[list], count - sim->first_stop[list], sizeof *sim->stops, by_place);
-    }
-    sim->first_stop[2 * sim->pieces] = count;
-}
-
 static void note_gathers(simulation *sim)
 {
     for (uint32_t g = 0; g < sim->times->gather_count; g++) {
@@ -683,7 +578,7 @@ static void note_gathers(simulation *sim)
         if (g < stage->first_gather) stage->first_gather = g;
         stage->end_gather = g + 1;
     }
-    list_stops(sim);
+    slc_pipeline_list_stops(sim->program, sim->times, sim->stops, sim->first_stop);
 }
 
 static void note_places(simulation *sim)
@@ -726,8 +621,7 @@ static sluice_status simulation_init(simulation *sim)
     all &= (sim->rows_there = calloc((size_t)sim->micro_batches + 1, 1)) != NULL;
     all &= (sim->rows_after = calloc((size_t)sim->micro_batches + 1, sizeof *sim->rows_after)) != NULL;
     all &= (sim->gathered = calloc(gathers + 1, sizeof *sim->gathered)) != NULL;
-    all &= (sim->stops =
-                calloc(2 * (size_t)sim->times->gather_count + 2 * (size_t)sim->pieces + 1, sizeof *sim->stops)) != NULL;
+    all &= (sim->stops = calloc(slc_pipeline_most_stops(sim->program, sim->times) + 1, sizeof *sim->stops)) != NULL;
     all &= (sim->first_stop = calloc(2 * (size_t)sim->pieces + 1, sizeof *sim->first_stop)) != NULL;
     for (int d = 0; d < 2; d++) {
         all &= (sim->arrived[d] = calloc(cells + 1, 1)) != NULL;
@@ -764,12 +658,6 @@ static void simulation_fini(simulation *sim)
     slc_pipeline_events_fini(&sim->events);
 }
 
-uint32_t slc_pipeline_steady_steps(const slc_pipeline_schedule *schedule, const slc_pipeline_shape *shape)
-{
-    const uint32_t filling = (shape->stages + shape->micro_batches - 1) / shape->micro_batches;
-    return 2 * (schedule->flushes ? 1 : filling) + 2;
-}
-
 sluice_status slc_pipeline_simulate(const slc_pipeline_program *program, const slc_pipeline_times *times,
                                     const slc_pipeline_simulation *options, slc_pipeline_forecast *out)
 {
@@ -786,15 +674,7 @@ sluice_status slc_pipeline_simulate(const slc_pipeline_program *program, const s
     if (sim.options.blocking) sim.options.sends = 0;
     sluice_status status = simulation_init(&sim);
     if (!status) status = go(&sim);
-    if (!status) conclude(&sim);
+    if (!status) slc_pipeline_conclude(program, times, sim.now_s, out);
     simulation_fini(&sim);
     return status;
-}
-
-void slc_pipeline_forecast_fini(slc_pipeline_forecast *forecast)
-{
-    free(forecast->transfers);
-    free(forecast->tasks);
-    free(forecast->stages);
-    *forecast = (slc_pipeline_forecast){0};
 }
