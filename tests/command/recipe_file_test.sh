@@ -113,6 +113,11 @@ $(grep -c 'loss against tokens' "$work/bench/losses.gp") $(grep -c 'loss against
 $(grep -o '"steps_done": [0-9]*' "$work/bench/results.json" | sort -u | wc -l)"
     bench --overwrite --recipe "$work/warm.json,$work/nowhere.json" --strategy dp
     check 'a recipe that is not there is refused before the first run' '2 1' "$? $(grep -c nowhere.json "$work/err")"
+    train --model bert --steps 1 --save-weights "$work/bert"
+    bench --overwrite --recipe "$work/warm.json,$work/grow.json" --strategy dp --weights "$work/bert"
+    check 'recipes leave the model that weights bring' '0 bert bert' "$? $(python3 -c '
+import json, sys
+print(*(r["model"] for r in json.load(open(sys.argv[1]))["runs"]))' "$work/bench/results.json")"
 }
 
 same_run
