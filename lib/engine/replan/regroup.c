@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Units that a plan of a short shape has chosen need not have one of the longest within the budget. */
 bool slc_regroup_allowed(const sluice_runtime *rt, const slc_plan_request *request)
 {
     return request->times && rt->planning.fuse_bytes == SLC_FUSE_AUTO && rt->planning.planner.fuse &&
-           !rt->compression.on;
+           !rt->compression.on && !rt->shapes.now;
 }
 
 /* Writes for each layer the last one of the unit that begins with it. */
