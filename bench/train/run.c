@@ -331,11 +331,12 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
     const slc_recipe_step size = slc_recipe_step_at(&t->rates.sizes, step),
                           next = slc_recipe_step_at(&t->rates.sizes, step + 1);
     sluice_status status = slc_training_depth_take(&t->depth, step);
-    const sluice_step_options options = SLUICE_INIT(
-        sluice_step_options, .learning_rate = slc_run_rates_at(&t->rates, step), .exchange = exchange,
-        .group_rates = t->rates.group, .group_count = t->rates.group_count,
-        .micro_batches = (uint32_t)size.micro_batches, .layers_left_out = t->depth.left_out,
-        .layer_left_out_count = t->depth.left_out_count, .shape = sluice_model_shape(t->model, size.length));
+    const sluice_step_options options =
+        SLUICE_INIT(sluice_step_options, .learning_rate = slc_run_rates_at(&t->rates, step), .exchange = exchange,
+                    .group_rates = t->rates.group, .group_count = t->rates.group_count,
+                    .micro_batches = (uint32_t)size.micro_batches, .layers_left_out = t->depth.left_out,
+                    .layer_left_out_count = t->depth.left_out_count, .shape = sluice_model_shape(t->model, size.length),
+                    .extent = (double)size.length / (double)t->rates.sizes.whole);
     sluice_step_report report = SLUICE_INIT(sluice_step_report);
     *out =
         (slc_training_step){.step = step + 1,

@@ -467,6 +467,10 @@ typedef struct {
      * Later steps of the shape find that plan. An evaluation has shape 0, and moves over too. Under a compressed
      * optimizer and in a pipeline all shapes run under the plan of shape 0. */
     uint64_t shape;
+    /* The length of this step's sequences as a share of the longest that shape 0 has, in (0, 1]. Times of slots are
+     * fitted over it, so that the first plan of a shape is made from what steps of other lengths took. 0: the share of
+     * its bytes that activations take in the step's shape. */
+    double extent;
 } sluice_step_options;
 
 /* The times, memory and traffic of a step. */
@@ -493,10 +497,10 @@ typedef struct {
 
 /* Begins a step, between steps. Local, but it may wait for what the step before left to do. Errors: ARGUMENT (a
  * learning_rate, gradient_scale or group rate that is not finite; fewer group rates than groups; more micro_batches
- * than the config has; a shape that nothing was registered for; among the layers left out a NULL, one of another
- * runtime, the first or the last), UNSUPPORTED (group rates with a compressed optimizer; fewer micro-batches in a
- * pipeline; layers left out in a pipeline, with a compressed optimizer, or one that looks rows up), MISMATCH
- * (ranks begin steps of different shapes). */
+ * than the config has; a shape that nothing was registered for; an extent below 0 or above 1; among the layers left out
+ * a NULL, one of another runtime, the first or the last), UNSUPPORTED (group rates with a compressed optimizer; fewer
+ * micro-batches in a pipeline; layers left out in a pipeline, with a compressed optimizer, or one that looks rows up),
+ * MISMATCH (ranks begin steps of different shapes). */
 SLUICE_API sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *options);
 /* For a parameter that was added with row_elements: which rows the layer that added it reads in the micro-batch that
  * comes next, in any order, a row as often as it is looked up. Local; after step_begin or evaluate_begin and, from the

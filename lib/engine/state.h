@@ -49,6 +49,8 @@ enum { SLC_BAD_EXCHANGE, SLC_BAD_LOCAL, SLC_BADS };
 typedef struct {
     uint32_t now; /* the shape of the job and of the plan that runs */
     slc_shape_plan kept[SLUICE_SHAPES_MOST + 1];
+    slc_shape_times measured[SLUICE_SHAPES_MOST + 1];
+    uint32_t fitted[SLUICE_SHAPES_MOST + 1]; /* a shape's plan was made from times at so many lengths */
     double took_s; /* to move over to the shape of this step */
 } slc_shapes;
 

@@ -153,6 +153,14 @@ for schedule in one_ahead "$(default_schedule)"; do
 run = json.load(open(sys.argv[1]))["runs"][0]
 print(str(run["peak_bytes"] <= run["budget_bytes"]).lower())' "$work/run.json")"
 done
+# The first plan of a length is made from times at those before; units that layers share stay what fits the whole context.
+measured=(-n 2 --context 64 --curriculum 8@6,16@16,32@26,64 --steps 28)
+same=$(weights "${measured[@]}" --strategy dp --schedule serial)
+export SLUICE_LOG_LEVEL=info
+check 'measured lengths' "$same" "$(weights "${measured[@]}" --budget 80% --schedule greedy)"
+unset SLUICE_LOG_LEVEL
+check 'plans from measured lengths' '2 1, 1 2, 0 3' "$(sed -n 's/.*shape \([0-3]\) runs under plan.*from \([1-3]\) measured.*/\1 \2/p' \
+    "$work/err" | paste -sd, | sed 's/,/, /g')"
 rm -rf "$work/run"
 train "${shapes[@]}" --budget 70% --steps 4 --save "$work/run"
 check 'shapes go on' "$whole" "$(weights "${shapes[@]}" --budget 70% --resume "$work/run")"

@@ -95,15 +95,21 @@ static bool is_partial(const sluice_runtime *rt, const slc_step_state *step)
 }
 
 /* All ranks turn to another shape together; a rank that does not ends the job with a line that names both calls. */
-static sluice_status turn_to_shape(sluice_runtime *rt, uint64_t shape)
+static sluice_status turn_to_shape(sluice_runtime *rt, uint64_t shape, double extent)
 {
     const uint64_t began_ns = slc_clock_ns();
     sluice_status status = slc_shape_check(rt, shape);
-    if (status || shape == rt->shapes.now || rt->compression.on || slc_is_stage(&rt->stage)) return status;
+    if (!status && !(extent >= 0 && extent <= 1))
+        status = slc_error(SLUICE_ERR_ARGUMENT,
+                           "step_begin: an extent of %g; give a share of the longest, up to 1, or 0", extent);
+    if (status || !rt->model.last_shape || rt->compression.on || slc_is_stage(&rt->stage)) return status;
+    if (!(extent > 0)) extent = slc_shape_extent(rt, (uint32_t)shape);
+    slc_measure_extent(rt->measure, extent);
+    if (shape == rt->shapes.now) return SLUICE_OK;
     char call[64];
     snprintf(call, sizeof call, "step_begin with shape %llu", (unsigned long long)shape);
     status = slc_comm_meet(rt->comm, call, NULL);
-    if (!status) status = slc_shape_turn_to(rt, (uint32_t)shape);
+    if (!status) status = slc_shape_turn_to(rt, (uint32_t)shape, extent);
     rt->shapes.took_s = slc_seconds(slc_clock_ns() - began_ns);
     return status;
 }
@@ -129,7 +135,7 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
                          "step_begin: %u of %u micro_batches: in a pipeline each step runs all of them; leave it 0",
                          micro_batches, rt->config.micro_batches);
 
-    status = turn_to_shape(rt, options->shape);
+    status = turn_to_shape(rt, options->shape, options->extent);
     if (status) return status;
 
     slc_pass *pass = &rt->train;
@@ -513,7 +519,7 @@ sluice_status sluice_evaluate_begin(sluice_runtime *rt)
     if (!status) status = slc_phase_require_equal(rt, "evaluate_begin");
     if (!status) status = slc_comm_meet(rt->comm, "evaluate_begin", NULL);
     if (!status) status = slc_runtime_drain(rt);
-    if (!status) status = slc_shape_turn_to(rt, 0);
+    if (!status) status = slc_shape_turn_to(rt, 0, 0);
     if (status) return status;
     rt->evaluate.has_previous = false;
     slc_look_ups_forget(rt);

@@ -264,7 +264,7 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     slc_pass_fini(&rt->evaluate);
     slc_arena_destroy(rt->memory.arena);
     slc_bounce_destroy(&rt->memory.bounce);
-    slc_shapes_forget(rt);
+    slc_shapes_fini(rt);
     slc_plan_destroy(rt->current.plan);
     slc_times_fini(&rt->current.times);
     slc_measure_destroy(rt->measure);

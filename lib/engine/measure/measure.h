@@ -39,8 +39,10 @@ typedef struct slc_measure {
     double updated_before_s;
     slc_comm_use used_before;
     slc_kept_steps kept;
-    double late_s; /* other ranks came so much later to operations than this one, */
-    uint64_t met;  /* so many of them */
+    double late_s;  /* other ranks came so much later to operations than this one, */
+    uint64_t met;   /* so many of them */
+    double extents; /* sum of those of the steps that began, */
+    uint64_t begun; /* so many */
 
     /* Written by the communication thread, read when everything is complete. */
     slc_measured update, compression[SLC_MEASURE_PASSES];
@@ -84,6 +86,10 @@ void slc_measure_add(slc_measured *measured, uint64_t began_ns, uint64_t element
 void slc_measure_step_begin(sluice_runtime *rt);
 void slc_measure_step_end(sluice_runtime *rt);
 void slc_measure_unlike(slc_measure *measure);
+/* Notes how long the sequences of a step are that begins (sluice_step_options.extent). */
+void slc_measure_extent(slc_measure *measure, double extent);
+/* The mean of the steps since the last reset; 0: there were none. */
+double slc_measured_extent(const slc_measure *measure);
 
 /* A usual step on the rank that computes longest, of those kept since the last reset; all 0: there are none. *late_s:
  * how much later the other ranks come to an operation, on the rank that waits least for them, in the mean. Collective.

@@ -14,6 +14,17 @@ void slc_measure_unlike(slc_measure *measure)
     measure->step_unlike = true;
 }
 
+void slc_measure_extent(slc_measure *measure, double extent)
+{
+    measure->extents += extent;
+    measure->begun++;
+}
+
+double slc_measured_extent(const slc_measure *measure)
+{
+    return measure->begun ? measure->extents / (double)measure->begun : 0;
+}
+
 void slc_measure_step_begin(sluice_runtime *rt)
 {
     slc_measure *m = rt->measure;

@@ -42,8 +42,8 @@ void slc_measure_reset(slc_measure *measure, const slc_job *job)
     memset(measure->recompute, 0, job->layer_count * sizeof *measure->recompute);
     measure->update = measure->inspection = measure->computed_update = (slc_measured){0};
     memset(measure->compression, 0, sizeof measure->compression);
-    measure->kept.count = measure->met = 0;
-    measure->late_s = measure->updated_before_s = 0;
+    measure->kept.count = measure->met = measure->begun = 0;
+    measure->extents = measure->late_s = measure->updated_before_s = 0;
     measure->step_from_ns = 0;
 }
 

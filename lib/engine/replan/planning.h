@@ -45,6 +45,12 @@ typedef struct {
     uint32_t number;
 } slc_shape_plan;
 
+/* Times that were measured in steps of a shape. */
+typedef struct {
+    double extent; /* of their sequences, in the mean (sluice_step_options.extent); 0: none were measured */
+    slc_times times;
+} slc_shape_times;
+
 enum { SLC_TRIALS_MAX = 8, SLC_TRIAL_STEPS = 3, SLC_TRIAL_ROUNDS = 2 };
 
 /* A plan of the play-off (replan/trials.h). */

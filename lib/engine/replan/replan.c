@@ -110,6 +110,7 @@ static sluice_status replan(sluice_runtime *rt, slc_plan_request *request)
     sluice_status status = slc_phase_require_equal(rt, "replan");
     if (!status) status = slc_runtime_drain(rt);
     if (!status && measured) status = slc_runtime_fail(rt, slc_engine_measure(rt, &times));
+    if (!status && measured) status = slc_runtime_fail(rt, slc_shape_note_times(rt, &times));
     if (status) return status;
     request->times = measured ? &times : NULL;
     status = plan_and_adopt(rt, request, measured ? &times : NULL);

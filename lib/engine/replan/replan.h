@@ -104,10 +104,19 @@ sluice_status slc_phase_follow(sluice_runtime *rt);
 /* ARGUMENT for a step's shape that nothing was registered for. */
 sluice_status slc_shape_check(const sluice_runtime *rt, uint64_t shape);
 
-/* Moves over to the plan of a shape, between steps; makes it if there is none. Collective if it is not the shape that
- * runs. Under a compressed optimizer and in a pipeline nothing happens: the plan of shape 0 holds all. Errors: those of
- * the planner and of moving; a failure is the runtime's. */
-sluice_status slc_shape_turn_to(sluice_runtime *rt, uint32_t shape);
+/* The length of a step's sequences (sluice_step_options.extent), where 0 was given. */
+double slc_shape_extent(const sluice_runtime *rt, uint32_t shape);
+/* Keeps times that steps of the shape that runs have taken; of a job without shapes nothing. Errors: MEMORY. */
+sluice_status slc_shape_note_times(sluice_runtime *rt, const slc_times *times);
+
+/* Moves over to the plan of a shape, between steps. Makes it if there is none, or if that was made from estimates or
+ * from times at fewer lengths than are known now; then for sequences of this extent. extent 0: an evaluation comes,
+ * which any plan serves. Collective if it is not the shape that runs. Under a compressed optimizer and in a pipeline
+ * nothing happens: the plan of shape 0 holds all. Errors: those of the planner and of moving; a failure is the
+ * runtime's. */
+sluice_status slc_shape_turn_to(sluice_runtime *rt, uint32_t shape, double extent);
 
 /* Destroys the plans that do not run: they are of other units, or were made for another budget or strategy. */
 void slc_shapes_forget(sluice_runtime *rt);
+/* Frees all that shapes have. */
+void slc_shapes_fini(sluice_runtime *rt);

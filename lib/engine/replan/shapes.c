@@ -4,11 +4,14 @@
 
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/engine/measure/measure.h"
 #include "lib/engine/model/regions.h"
 #include "lib/engine/replan/replan.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/drain.h"
+#include "lib/plan/measured/fit_extents.h"
 
+#include <stdio.h>
 #include <string.h>
 
 sluice_status slc_shape_check(const sluice_runtime *rt, uint64_t shape)
@@ -35,6 +38,12 @@ void slc_shapes_forget(sluice_runtime *rt)
     }
 }
 
+void slc_shapes_fini(sluice_runtime *rt)
+{
+    slc_shapes_forget(rt);
+    for (uint32_t s = 0; s <= SLUICE_SHAPES_MOST; s++) slc_times_fini(&rt->shapes.measured[s].times);
+}
+
 /* Makes the job that of a shape. Collective. */
 static sluice_status set_shape(sluice_runtime *rt, uint32_t shape)
 {
@@ -46,34 +55,96 @@ static sluice_status set_shape(sluice_runtime *rt, uint32_t shape)
     return slc_engine_shape_regions(rt);
 }
 
-static uint64_t sum_of_activations(const slc_job *job)
+/* Bytes of activations say how much there is to compute, as long as attention is a small part of it. */
+double slc_shape_extent(const sluice_runtime *rt, uint32_t shape)
 {
-    uint64_t sum = 0;
-    for (uint32_t a = 0; a < job->activation_count; a++) sum += job->activations[a].bytes;
-    return sum;
+    double own = 0, whole = 0;
+    for (uint32_t a = 0; a < rt->job.activation_count; a++) {
+        const sluice_activation *activation = rt->model.activations[a];
+        whole += (double)activation->bytes;
+        own += (double)(activation->shape_bytes[shape] ? activation->shape_bytes[shape] : activation->bytes);
+    }
+    return whole > 0 ? own / whole : 1;
 }
 
-/* Slots of another shape take a share that is about that of its activations, until they are measured. */
-static void scale_slots(const slc_job *job, double share, slc_times *times)
+/* ---- Times ---- */
+
+sluice_status slc_shape_note_times(sluice_runtime *rt, const slc_times *times)
 {
-    for (uint32_t s = 0; s < slc_job_slots(job); s++) times->slot_s[s] *= share;
-    for (uint32_t l = 0; l < job->layer_count; l++) times->recompute_s[l] *= share;
+    slc_shape_times *own = &rt->shapes.measured[rt->shapes.now];
+    const double extent = slc_measured_extent(rt->measure);
+    if (!rt->model.last_shape || !(extent > 0)) return SLUICE_OK;
+    slc_times_fini(&own->times);
+    *own = (slc_shape_times){.extent = 0};
+    sluice_status status = slc_times_copy(&rt->job, times, &own->times);
+    if (!status) own->extent = extent;
+    return status;
 }
 
-/* Makes the first plan of a shape, from the times of the shape before, if they were measured. */
-static sluice_status make_plan(sluice_runtime *rt, double share, slc_shape_plan *out)
+static uint32_t list_measured(const sluice_runtime *rt, slc_extent_sample samples[SLUICE_SHAPES_MOST + 1])
 {
+    uint32_t count = 0;
+    for (uint32_t s = 0; s <= SLUICE_SHAPES_MOST; s++) {
+        const slc_shape_times *of = &rt->shapes.measured[s];
+        if (of->extent > 0) samples[count++] = (slc_extent_sample){of->extent, &of->times};
+    }
+    return count;
+}
+
+/* Makes times for a plan of a shape that has not run: slots from those that were measured at other lengths, all else as
+ * it was measured last. */
+static sluice_status fit_times(const sluice_runtime *rt, double extent, const slc_extent_sample *samples,
+                               uint32_t lengths, slc_times *times)
+{
+    const slc_times *last = rt->current.measured ? &rt->current.times : samples->times;
+    sluice_status status = slc_times_copy(&rt->job, last, times);
+    if (!status) slc_fit_extents(&rt->job, samples, lengths, extent, times);
+    return status;
+}
+
+/* ---- Plans ---- */
+
+static sluice_status make_plan(sluice_runtime *rt, double extent, slc_shape_plan *out, uint32_t *lengths)
+{
+    slc_extent_sample samples[SLUICE_SHAPES_MOST + 1];
     slc_plan_request request = slc_engine_standing_request(rt);
     const bool wants = slc_engine_wants_times(rt, request.schedule);
     sluice_status status = SLUICE_OK;
-    out->measured = wants && rt->current.measured;
-    out->unproven_times = wants;
-    if (out->measured) status = slc_times_copy(&rt->job, &rt->current.times, &out->times);
+    *lengths = wants ? list_measured(rt, samples) : 0;
+    if (*lengths) status = fit_times(rt, extent, samples, *lengths, &out->times);
     if (status) return status;
-    if (out->measured) scale_slots(&rt->job, share, &out->times);
+    out->measured = *lengths > 0;
+    out->unproven_times = wants;
     request.times = out->measured ? &out->times : NULL;
     return wants && !out->measured ? slc_engine_share_simple_plan(rt, &request, &out->answer)
                                    : slc_engine_share_plan(rt, &request, &out->answer);
+}
+
+/* Is there no plan for steps of the shape, or one that has never been measured and was made from less than is known
+ * now? */
+static bool lacks_plan(const sluice_runtime *rt, uint32_t shape, double extent)
+{
+    slc_extent_sample samples[SLUICE_SHAPES_MOST + 1];
+    const slc_shape_plan *kept = &rt->shapes.kept[shape];
+    if (!kept->answer.plan) return true;
+    if (!(extent > 0) || !kept->unproven_times || rt->shapes.measured[shape].extent > 0) return false;
+    return list_measured(rt, samples) > rt->shapes.fitted[shape];
+}
+
+/* Makes the plan of a shape that lacks one. One that is there stays if another does not fit. */
+static sluice_status renew_plan(sluice_runtime *rt, uint32_t shape, double extent, uint32_t *lengths)
+{
+    slc_shape_plan *kept = &rt->shapes.kept[shape], made = {.number = 0};
+    if (!(extent > 0)) extent = slc_shape_extent(rt, shape);
+    sluice_status status = make_plan(rt, extent, &made, lengths);
+    rt->shapes.fitted[shape] = *lengths;
+    if (status) slc_times_fini(&made.times);
+    if (status == SLUICE_ERR_BUDGET && kept->answer.plan) return SLUICE_OK;
+    if (status) return status;
+    slc_plan_destroy(kept->answer.plan);
+    slc_times_fini(&kept->times);
+    *kept = made;
+    return SLUICE_OK;
 }
 
 /* Takes what is kept of the plan that runs, but for the plan itself. */
@@ -107,28 +178,32 @@ static sluice_status swap_plans(sluice_runtime *rt, slc_shape_plan *next, slc_sh
     return status;
 }
 
-static sluice_status move_over(sluice_runtime *rt, uint32_t shape)
+static sluice_status move_over(sluice_runtime *rt, uint32_t shape, double extent)
 {
     const uint32_t before = rt->shapes.now;
-    const double bytes = (double)sum_of_activations(&rt->job);
     slc_shape_plan *next = &rt->shapes.kept[shape];
+    uint32_t lengths = 0;
+    char fitted[64] = "";
     sluice_status status = set_shape(rt, shape);
-    if (!status && !next->answer.plan)
-        status = make_plan(rt, bytes > 0 ? (double)sum_of_activations(&rt->job) / bytes : 1, next);
+    if (!status && lacks_plan(rt, shape, extent)) status = renew_plan(rt, shape, extent, &lengths);
     if (!status) status = swap_plans(rt, next, &rt->shapes.kept[before]);
+    if (lengths)
+        snprintf(fitted, sizeof fitted, "; slot times follow from %u measured length%s", lengths,
+                 lengths > 1 ? "s" : "");
     if (!status && rt->rank == 0)
-        slc_log(SLC_LOG_INFO, "step %llu: shape %u runs under plan %u, of %llu bytes", (unsigned long long)rt->step + 1,
-                shape, rt->current.number, (unsigned long long)rt->current.plan->arena_bytes);
+        slc_log(SLC_LOG_INFO, "step %llu: shape %u runs under plan %u, of %llu bytes%s",
+                (unsigned long long)rt->step + 1, shape, rt->current.number,
+                (unsigned long long)rt->current.plan->arena_bytes, fitted);
     return slc_error_context(status, "the plan of shape %u", shape);
 }
 
-sluice_status slc_shape_turn_to(sluice_runtime *rt, uint32_t shape)
+sluice_status slc_shape_turn_to(sluice_runtime *rt, uint32_t shape, double extent)
 {
     if (shape == rt->shapes.now || rt->compression.on || slc_is_stage(&rt->stage)) return SLUICE_OK;
     slc_trials_end(rt);
     slc_writer_wait(&rt->writer, SLC_NONE, rt->comm); /* a new plan moves everything */
     sluice_status status = slc_runtime_drain(rt);
-    if (!status) status = move_over(rt, shape);
+    if (!status) status = move_over(rt, shape, extent);
     return slc_runtime_fail(rt, status);
 }
 

@@ -6,6 +6,7 @@
 
 #include "lib/base/numbers/random.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,6 +161,10 @@ static void wrong_shapes_are_refused(void **state)
     double loss;
     const sluice_batch longer = draw_batch(c, 1, 12, &a);
     refused(sluice_step_begin(t.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1, .shape = 3)), "shape 3");
+    const double wrong_extents[] = {-0.5, 1.5, NAN};
+    for (int i = 0; i < 3; i++)
+        refused(sluice_step_begin(t.rt, &SLUICE_INIT(sluice_step_options, .shape = 2, .extent = wrong_extents[i])),
+                "give a share of the longest");
     must(sluice_step_begin(t.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-3, .shape = 2)));
     refused(sluice_model_forward(t.model, &longer), "12 tokens a sequence in a step of shape 2, which has 8");
     const sluice_batch fits = draw_batch(c, 1, 8, &a);
