@@ -154,7 +154,7 @@ run = json.load(open(sys.argv[1]))["runs"][0]
 print(str(run["peak_bytes"] <= run["budget_bytes"]).lower())' "$work/run.json")"
 done
 # The first plan of a length is made from times at those before; units that layers share stay what fits the whole context.
-measured=(-n 2 --context 64 --curriculum 8@6,16@16,32@26,64 --steps 28)
+measured=(-n 2 --context 64 --curriculum '8@6,16@16,32@26,64' --steps 28)
 same=$(weights "${measured[@]}" --strategy dp --schedule serial)
 export SLUICE_LOG_LEVEL=info
 check 'measured lengths' "$same" "$(weights "${measured[@]}" --budget 80% --schedule greedy)"

@@ -68,7 +68,7 @@ for ((round = 1; round <= rounds; round++)); do
     check "round $round, ${recipe[*]}: a run ends with weights" 84 ${#whole}
     draw_way
     check "round $round, ${recipe[*]}, ${way[*]}, $lane $lives" "$whole" "$(weights "${way[@]}")"
-    check "round $round, ${recipe[*]}, a budget" "$whole" "$(weights --budget $((96 - ranks * 2))% --schedule "$(default_schedule)")"
+    check "round $round, ${recipe[*]}, a budget" "$whole" "$(weights --budget $((98 - ranks * 2))% --schedule "$(default_schedule)")"
     draw_way
     rm -rf "$work/stopped"
     weights "${way[@]}" --steps 3 --save "$work/stopped" >/dev/null
@@ -76,5 +76,5 @@ for ((round = 1; round <= rounds; round++)); do
     check "round $round, ${recipe[*]}, stopped, then ${way[*]}, $lane $lives" "$whole" \
         "$(weights "${way[@]}" --resume "$work/stopped")"
 done
-[ "$rounds" -lt 3 ] || [ "$whole" != "$(recipe+=(--pld 0.3,0.5); weights --strategy dp)" ] || check 'a recipe acts' different same
+[ "$rounds" -lt 3 ] || [ "$whole" != "$(recipe+=(--pld '0.3,0.5'); weights --strategy dp)" ] || check 'a recipe acts' different same
 exit $failed

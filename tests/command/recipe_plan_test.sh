@@ -67,8 +67,58 @@ print(abs(made["phases"][-1]["predicted_step_s"] - made["step_s"]) < 1e-12)' "$w
 printf '{"version": 1, "steps": 10}' >"$work/steps.json"
 plan --recipe "$work/steps.json"
 check 'one phase where nothing grows' '1 10 4 None; slower equal True' "$(phases "$work/plan.json")"
-plan --recipe "$work/lengths.json"
-check 'a profile has one length' '2 1' "$? $(grep -c 'length: a profile has the times of one length' "$work/err")"
+
+# Lengths: times of slots follow from the profile's in proportion, or from profiles at shorter lengths. Here they are
+# known: .001 + .002 s + .004 s^2 seconds of a forward, s the share of the longest.
+python3 - "$work" <<'PY'
+import json, sys
+work = sys.argv[1]
+for length in (8, 16, 24, 32):
+    made, s = json.load(open(work + "/profile.json")), length / 32
+    for i, layer in enumerate(made["layers"]):
+        time = (i + 1) * (.001 + .002 * s + .004 * s * s)
+        layer.update(forward_s=time, backward_s=2 * time)
+        if layer.get("recompute_s"): layer["recompute_s"] = time
+    json.dump(made, open(f"{work}/at{length}.json", "w"))
+PY
+of_lengths() { # OPTION...: predicted steps of the phases, and the phases
+    plan --profile "$work/at32.json" --recipe "$work/lengths.json" "$@"
+    check "lengths $*" 0 $?
+    phases "$work/plan.json" | sed 's/; [^;]*$//'
+}
+step_of() { # JSON-PATH, as Python indexes it: milliseconds, rounded
+    python3 -c 'import json, sys; print(round(eval("json.load(open(sys.argv[1]))" + sys.argv[2])["step_s" if sys.argv[2] == "" else "predicted_step_s"] * 1e3, 3))' \
+        "$work/plan.json" "$1"
+}
+printf '{"version": 1, "steps": 10, "length": {"curriculum": "8@2,24@6,32"}}' >"$work/lengths.json"
+shorter=(--shorter "8=$work/at8.json,16=$work/at16.json")
+check 'phases of lengths' '1 2 4 None; 3 4 4 None; 7 4 4 None' "$(of_lengths)"
+check 'in proportion' 1 "$(grep -c 'in proportion to that of the profile, 32 tokens' "$work/out")"
+check 'phases of lengths, fitted' '1 2 4 None; 3 4 4 None; 7 4 4 None' "$(of_lengths "${shorter[@]}")"
+check 'from three profiles' 1 "$(grep -c 'fitted to those of 3 profiles' "$work/out")"
+fitted="$(step_of '["phases"][0]') $(step_of '["phases"][1]') $(step_of '["phases"][2]')"
+measured=$(for length in 8 24 32; do
+    plan --profile "$work/at$length.json"
+    step_of ''
+done | paste -sd' ')
+check 'steps are those of profiles at these lengths' "$measured" "$fitted"
+check 'within a budget' '1 2 4 None; 3 4 4 None; 7 4 4 None' "$(of_lengths "${shorter[@]}" --strategy auto --budget 90%)"
+check 'short steps have plans of their own' 1 "$(grep -c 'short steps run under plans of their own' "$work/out")"
+refuses() { # WORDS OPTION...
+    local words=$1
+    shift
+    plan "$@"
+    check "$*" '2 1' "$? $(grep -c -F -e "$words" "$work/err")"
+}
+refuses 'give a length below 32' --recipe "$work/lengths.json" --shorter "32=$work/at8.json"
+refuses 'is no LENGTH=FILE' --recipe "$work/lengths.json" --shorter "$work/at8.json"
+refuses 'give --recipe FILE too' --shorter "8=$work/at8.json"
+refuses 'give a --recipe whose lengths change' --recipe "$work/steps.json" --shorter "8=$work/at8.json"
+python3 -c 'import json, sys
+made = json.load(open(sys.argv[1]))
+text = json.dumps(made).replace("h.0", "other")
+open(sys.argv[2], "w").write(text)' "$work/at8.json" "$work/other.json"
+refuses 'has other layers than --profile' --recipe "$work/lengths.json" --shorter "8=$work/other.json"
 printf '{"version": 1, "batch": {"from": 1, "over": 3}}' >"$work/wrong.json"
 plan --recipe "$work/wrong.json"
 check 'a run without a length' '2 1' "$? $(grep -c 'wrong.json: steps: say how many the run has' "$work/err")"

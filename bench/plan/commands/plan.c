@@ -5,6 +5,7 @@
 #include "bench/cli/outcome.h"
 #include "bench/cli/options/command_line.h"
 #include "bench/plan/commands/files.h"
+#include "bench/plan/commands/plan_lengths.h"
 #include "bench/plan/comparison/comparison.h"
 #include "bench/plan/pictures/memory_picture.h"
 #include "bench/plan/pictures/picture.h"
@@ -40,6 +41,7 @@ typedef struct {
     const char *profile, *budget, *strategy, *force, *schedule, *recompute, *lossy, *output, *picture, *json;
     const char *compare, *second; /* files of plans */
     const char *recipe;           /* NULL: one step is planned, no run */
+    const char *shorter;          /* profiles at shorter lengths than the recipe's longest; NULL: none */
     uint32_t world;               /* 0: the profile's */
     slc_pipeline_options pipeline;
     double time_limit_s, effort_s;
@@ -78,7 +80,11 @@ static const slc_option option_rows[] = {
      "Take the best plan found after so many seconds, which may differ from run to run (default: none)",
      SLC_OPTION_ABOVE_0},
     {"recipe", "FILE", 0, SLC_OPTION_TEXT, FIELD(recipe), NULL, 0,
-     "Also list the phases of a whole run with this recipe: its steps, and micro-batches that grow"},
+     "Also list the phases of a whole run with this recipe: its steps, micro-batches and sequences that grow, layers "
+     "that are dropped. The profile is of its longest sequences"},
+    {"shorter", "LENGTH=FILE,...", 0, SLC_OPTION_TEXT, FIELD(shorter), NULL, 0,
+     "Profiles of the same model at shorter lengths, to which the times of --recipe's lengths are fitted (default: in "
+     "proportion to the length)"},
     SLC_PIPELINE_OPTION_ROWS(plan_options, pipeline, 0),
     {"picture", "FILE", 0, SLC_OPTION_SET, FIELD(picture), NULL, 0,
      "Draw memory over the step and by layer at its peak: FILE.svg or FILE.png (needs gnuplot)",
@@ -134,7 +140,7 @@ static sluice_status check_compare(const plan_options *o)
 /* Refuses the options that --pipeline has no use for: stages are planned on paper, without choices of layers. */
 static sluice_status check_pipeline(const plan_options *o)
 {
-    static const char *const refused[] = {"recipe", "force", "schedule", "effort", "time-limit", "picture"};
+    static const char *const refused[] = {"recipe", "shorter", "force", "schedule", "effort", "time-limit", "picture"};
     for (size_t k = 0; k < sizeof refused / sizeof *refused; k++)
         if (slc_option_typed(option_rows, o->typed, refused[k]))
             return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline plans stages on paper; leave --%s out", refused[k]);
@@ -146,6 +152,8 @@ static sluice_status check(void *options)
     const plan_options *o = options;
     if (!o->profile) return slc_error(SLUICE_ERR_ARGUMENT, "--profile FILE is missing; sluice profile writes one");
     if (o->compare) return check_compare(o);
+    if (o->shorter && !o->recipe)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--shorter: give --recipe FILE too, whose lengths change");
     sluice_status status =
         o->pipeline.stages || o->pipeline.weighs ? check_pipeline(o) : slc_pipeline_options_check(&o->pipeline);
     if (!status && o->pipeline.weighs && strcmp(o->pipeline.cuts, "auto"))
@@ -234,11 +242,13 @@ typedef struct {
     slc_recipe_sizes sizes;
     bool drops; /* layers, as `depth` says */
     slc_recipe_depth depth;
+    slc_plan_lengths lengths;
 } whole_run;
 
 /* The profile is of a step with the most micro-batches that the recipe has. */
-static sluice_status read_recipe(const char *path, slc_profile *profile, whole_run *run)
+static sluice_status read_recipe(const plan_options *options, slc_profile *profile, whole_run *run)
 {
+    const char *path = options->recipe;
     slc_training_options o;
     char most[24];
     slc_training_options_init(&o);
@@ -250,15 +260,16 @@ static sluice_status read_recipe(const char *path, slc_profile *profile, whole_r
         status = slc_training_option_set(&o, "micro-batches", most);
     if (!status) status = slc_error_context(slc_batch_options_check(&o), "--recipe %s", path);
     if (!status) status = slc_error_context(slc_depth_options_check_numbers(&o), "--recipe %s", path);
-    if (!status && slc_length_options_vary(&o))
-        status = slc_error(SLUICE_ERR_UNSUPPORTED,
-                           "--recipe %s: length: a profile has the times of one length; sluice estimate --recipe lists "
-                           "the phases of such a run",
-                           path);
+    if (!status)
+        status = slc_error_context(slc_plan_lengths_read(&o, options->budget, options->shorter, &run->lengths),
+                                   "--recipe %s", path);
     if (status) return status;
     profile->job.micro_batches = (uint32_t)o.micro_batches;
-    *run = (whole_run){true, o.steps, slc_length_options_sizes(&o, 1), slc_depth_options_drop_layers(&o),
-                       slc_depth_options_recipe(&o)};
+    run->wanted = true;
+    run->steps = o.steps;
+    run->sizes = slc_length_options_sizes(&o, run->lengths.longest ? run->lengths.longest : 1);
+    run->drops = slc_depth_options_drop_layers(&o);
+    run->depth = slc_depth_options_recipe(&o);
     return SLUICE_OK;
 }
 
@@ -267,7 +278,7 @@ static sluice_status read_recipe(const char *path, slc_profile *profile, whole_r
 typedef struct {
     const plan_options *options;
     const slc_profile *profile;
-    const whole_run *run;
+    whole_run *run;
     slc_plan_request request;
     slc_plan_answer answer, unforced; /* `unforced` has a plan only with --force */
     slc_strategy *forced;             /* [units] */
@@ -344,14 +355,21 @@ static sluice_status print_change(const planning *p, FILE *out, json_t *json)
 
 static sluice_status print_run(const planning *p, FILE *out, json_t *json)
 {
+    char words[120];
     const slc_whole_run run = {.whole = {p->profile, p->answer.plan},
                                .sizes = p->run->sizes,
                                .depth = p->run->drops ? &p->run->depth : NULL,
-                               .steps = p->run->steps};
-    slc_run_phases phases;
+                               .steps = p->run->steps,
+                               .plan_of = slc_plan_lengths_plan_of,
+                               .set_times = slc_plan_lengths_set_times,
+                               .context = &p->run->lengths};
+    slc_run_phases phases = {0};
     if (!p->run->wanted) return SLUICE_OK;
-    sluice_status status = slc_run_phases_find(&run, &phases);
+    sluice_status status = slc_plan_lengths_plan(&p->run->lengths, run.whole, &p->request, p->answer.budget_bytes);
+    if (!status) status = slc_run_phases_find(&run, &phases);
     if (!status) slc_run_phases_print(out, &phases);
+    slc_plan_lengths_words(&p->run->lengths, words, sizeof words);
+    if (!status && *words) fprintf(out, "  %s\n", words);
     if (!status && json_object_set_new(json, "phases", slc_run_phases_json(&phases)))
         status = slc_error(SLUICE_ERR_MEMORY, "the phases as JSON");
     slc_run_phases_free(&phases);
@@ -382,7 +400,7 @@ static sluice_status print_plans(planning *p, FILE *out, slc_outcome *files)
     return status;
 }
 
-static sluice_status plan_and_print(const plan_options *o, const slc_profile *profile, const whole_run *run)
+static sluice_status plan_and_print(const plan_options *o, const slc_profile *profile, whole_run *run)
 {
     planning p = {.options = o, .profile = profile, .run = run};
     slc_outcome files = {0};
@@ -427,7 +445,7 @@ static sluice_status plan_pipeline(const plan_options *o, slc_profile *profile, 
 }
 
 /* Prints what was weighed, and plans the chosen way as if it had been asked for. */
-static sluice_status weigh_and_plan(plan_options *o, slc_profile *profile, const whole_run *run)
+static sluice_status weigh_and_plan(plan_options *o, slc_profile *profile, whole_run *run)
 {
     slc_weighing weighing;
     FILE *out = slc_is_standard_output(o->json) || slc_is_standard_output(o->output) ? stderr : stdout;
@@ -453,7 +471,7 @@ static sluice_status make(plan_options *o)
     slc_profile *profile = NULL;
     whole_run run = {false};
     sluice_status status = slc_profile_read(o->profile, &profile);
-    if (!status && o->recipe) status = read_recipe(o->recipe, profile, &run);
+    if (!status && o->recipe) status = read_recipe(o, profile, &run);
     if (!status && o->world) status = slc_profile_set_world(profile, o->world);
     if (!o->lossy && !strcmp(o->strategy, "onebit")) o->lossy = "onebit";
     if (!status && o->lossy) status = slc_profile_set_compressed(profile, !strcmp(o->lossy, "onebit"));
@@ -461,6 +479,7 @@ static sluice_status make(plan_options *o)
         status = o->pipeline.weighs   ? weigh_and_plan(o, profile, &run)
                  : o->pipeline.stages ? plan_pipeline(o, profile, NULL)
                                       : plan_and_print(o, profile, &run);
+    slc_plan_lengths_fini(&run.lengths);
     slc_profile_destroy(profile);
     return status;
 }

@@ -98,7 +98,7 @@ static sluice_status fit_times(const sluice_runtime *rt, double extent, const sl
 {
     const slc_times *last = rt->current.measured ? &rt->current.times : samples->times;
     sluice_status status = slc_times_copy(&rt->job, last, times);
-    if (!status) slc_fit_extents(&rt->job, samples, lengths, extent, times);
+    if (!status) slc_fit_extents(&rt->job, samples, lengths, extent, 1, times);
     return status;
 }
 

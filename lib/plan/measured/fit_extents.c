@@ -98,7 +98,8 @@ double slc_fit_extent(const double *extents, const double *seconds, size_t count
     return value_at(found, wanted);
 }
 
-void slc_fit_extents(const slc_job *job, const slc_extent_sample *samples, size_t count, double extent, slc_times *out)
+void slc_fit_extents(const slc_job *job, const slc_extent_sample *samples, size_t count, double extent, uint32_t pieces,
+                     slc_times *out)
 {
     double extents[SLC_EXTENTS_MOST], seconds[SLC_EXTENTS_MOST];
     const uint32_t slots = slc_job_slots(job);
@@ -108,6 +109,6 @@ void slc_fit_extents(const slc_job *job, const slc_extent_sample *samples, size_
         for (size_t i = 0; i < count; i++)
             seconds[i] = k < slots ? samples[i].times->slot_s[k] : samples[i].times->recompute_s[k - slots];
         const double fitted = slc_fit_extent(extents, seconds, count, extent);
-        if (fitted > 0) *time = fitted;
+        if (fitted > 0) *time = pieces * fitted - (pieces - 1) * slc_fit_extent(extents, seconds, count, 0);
     }
 }

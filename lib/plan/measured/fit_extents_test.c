@@ -116,10 +116,12 @@ static void slots_are_fitted_one_by_one(void **state)
     double wanted[2 * LAYERS], kept[LAYERS];
     for (int k = 0; k < 2 * LAYERS; k++) wanted[k] = slots[SAMPLES][k], slots[SAMPLES][k] = 77;
     for (int l = 0; l < LAYERS; l++) kept[l] = again[SAMPLES][l], again[SAMPLES][l] = 77;
-    slc_fit_extents(&job, samples, SAMPLES, 1, &times[SAMPLES]);
+    slc_fit_extents(&job, samples, SAMPLES, 1, 1, &times[SAMPLES]);
     for (int k = 0; k < 2 * LAYERS; k++) near(slots[SAMPLES][k], wanted[k], 1e-6);
     assert_true(again[SAMPLES][0] == 77); /* no sample has it */
     for (int l = 1; l < LAYERS; l++) near(again[SAMPLES][l], kept[l], 1e-6);
+    slc_fit_extents(&job, samples, SAMPLES, 0.5, 2, &times[SAMPLES]);
+    for (int k = 0; k < 2 * LAYERS; k++) near(slots[SAMPLES][k], 1 + 2 * (0.5 * k + 0.5 * k), 1e-6);
 }
 
 int main(void)
