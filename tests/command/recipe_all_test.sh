@@ -16,7 +16,7 @@ draw() { # VALUE...: one of them, in $drawn
 # The recipe, and what else decides the weights, in $recipe. Branches are scaled and batches grow in each; all of the
 # others have their turn.
 draw_recipe() {
-    recipe=(-n "$ranks" --steps 8 --micro-batches 3 --micro-batches-from 1 --micro-batches-over 5 --pld 0.3,0.4
+    recipe=(-n "$ranks" --steps 8 --micro-batches 3 --micro-batches-from 1 --micro-batches-over 5 --pld '0.3,0.4'
         --drop-path 0.3 --dropout 0.1 --lr 0.002)
     draw gpt2 gpt2 'bert --norm before'
     # shellcheck disable=SC2206 # options are words
@@ -63,7 +63,8 @@ for ((round = 1; round <= rounds; round++)); do
     state=$((round + 340))
     ranks=$((1 << round % 3))
     draw_recipe
-    lane=communication lives=off
+    lane=communication
+    lives=off
     whole=$(weights --strategy dp --schedule serial --recompute none)
     check "round $round, ${recipe[*]}: a run ends with weights" 84 ${#whole}
     draw_way
