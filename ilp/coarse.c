@@ -65,6 +65,14 @@ static uint32_t first_member(const slc_coarse *c, uint32_t slot, uint32_t *count
     return slc_slot_is_forward(&c->job, slot) ? slc_forward_slot(first) : slc_backward_slot(c->fine->job, end - 1);
 }
 
+/* What is joined takes, in the mean, about what its layers take in their mean. */
+static double mean_keeps(const slc_coarse *c, uint32_t first, uint32_t end)
+{
+    double sum = 0;
+    for (uint32_t l = first; l < end; l++) sum += c->fine->times->keeps[l] / (end - first);
+    return sum;
+}
+
 static void join_times(slc_coarse *c)
 {
     const slc_job *job = c->fine->job;
@@ -73,6 +81,8 @@ static void join_times(slc_coarse *c)
         c->times.recompute_s[c->joined_layer[l]] += c->fine->times->recompute_s[l];
         c->recompute[c->joined_layer[l]] = recompute_of(c->fine, l);
     }
+    for (uint32_t l = 0; c->times.keeps && l < c->job.layer_count; l++)
+        c->times.keeps[l] = mean_keeps(c, c->first_layer[l], c->first_layer[l + 1]);
 }
 
 /* ---- Units ---- */
@@ -255,10 +265,11 @@ static sluice_status allocate(slc_coarse *c, int64_t **inside)
     c->job.workspaces = calloc(2 * layers, sizeof *c->job.workspaces);
     c->times.slot_s = calloc(2 * layers, sizeof *c->times.slot_s);
     c->times.recompute_s = calloc(layers, sizeof *c->times.recompute_s);
+    c->times.keeps = c->fine->times->keeps ? calloc(layers, sizeof *c->times.keeps) : NULL;
     *inside = calloc(2 * layers + 1, sizeof **inside);
     bool all = c->joined_layer && c->first_layer && c->joined_unit && c->fit_elements && c->uses && c->allowed &&
                c->recompute && c->job.layers && c->job.units && c->job.activations && c->job.workspaces &&
-               c->times.slot_s && c->times.recompute_s && *inside;
+               c->times.slot_s && c->times.recompute_s && (c->times.keeps || !c->fine->times->keeps) && *inside;
     return all ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for joined layers");
 }
 
@@ -292,6 +303,7 @@ sluice_status slc_coarse_init(slc_coarse *c, const slc_slot_request *request)
 void slc_coarse_fini(slc_coarse *c)
 {
     free(c->times.recompute_s);
+    free(c->times.keeps);
     free(c->times.slot_s);
     free(c->job.workspaces);
     free(c->job.activations);

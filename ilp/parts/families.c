@@ -2,6 +2,8 @@
  * ilp/slot_model_test.c covers this file. */
 #include "ilp/parts/slot_parts.h"
 
+#include "lib/plan/left_out.h"
+
 #include <math.h>
 
 enum {
@@ -20,6 +22,7 @@ typedef struct {
     uint32_t cycle;                         /* slots of a micro-batch */
     uint32_t first_use;                     /* slot of micro-batch 0 that reads the values first */
     uint32_t gradient_first, gradient_last; /* slots of one micro-batch */
+    double keeps;                           /* the probability with which a step keeps the unit: times are means */
     uint64_t updates; /* elements whose update is charged with the family: the unit's own; ROWS: the partner's */
     uint32_t updated; /* first position at which new values may be ready */
     slc_flow_family *out;
@@ -30,6 +33,8 @@ static void add_family(unit_families *s, slc_flow_family family)
 {
     family.unit = s->number;
     family.strategies &= s->options;
+    family.seconds *= s->keeps;
+    family.thread_s *= s->keeps;
     if (!family.strategies) return;
     if (s->out) s->out[s->count] = family;
     s->count++;
@@ -254,6 +259,7 @@ uint32_t slc_unit_families(const slc_slot_model_parts *parts, uint32_t unit, slc
                        .number = unit,
                        .options = parts->options[unit],
                        .cycle = slc_job_slots(parts->job),
+                       .keeps = slc_unit_keeps(&parts->job->units[unit], parts->times->keeps),
                        .updates = parts->job->units[slc_parameter_unit(parts->job, unit)].elements,
                        .first_use = slc_forward_slot(parts->job->units[unit].uses[0].layer),
                        .out = out};

@@ -26,9 +26,10 @@ typedef struct {
 
 typedef struct {
     const slc_job *job;
-    const slc_times *times;
-    const uint8_t *allowed;   /* [units] bits 1 << slc_strategy; a single bit fixes the strategy. Each bit means
-                                 slc_unit_strategy of it */
+    const slc_times *times; /* with slc_times.keeps: those of slots are means already (slc_times_weigh_slots), those of
+                               operations are not */
+    const uint8_t *allowed; /* [units] bits 1 << slc_strategy; a single bit fixes the strategy. Each bit means
+                               slc_unit_strategy of it */
     const uint8_t *recompute; /* [L] 0: no, 1: yes, 2: free. NULL: no layer recomputes */
     uint64_t limit;           /* bytes of the arena: the right side of the memory rows */
     double effort_s;          /* nominal seconds of work at which the search ends; <= 0: it ends by itself */

@@ -98,7 +98,7 @@ static sluice_status allocate(const slc_job *job, slc_times *out)
 {
     out->slot_s = calloc(slc_job_slots(job) + 1, sizeof *out->slot_s);
     out->recompute_s = calloc((size_t)job->layer_count + 1, sizeof *out->recompute_s);
-    out->weight_s = NULL;
+    out->weight_s = out->keeps = NULL;
     if (out->slot_s && out->recompute_s) return SLUICE_OK;
     slc_times_fini(out);
     return slc_error(SLUICE_ERR_MEMORY, "times of %u layers", job->layer_count);
@@ -109,7 +109,17 @@ void slc_times_fini(slc_times *times)
     free(times->slot_s);
     free(times->weight_s);
     free(times->recompute_s);
+    free(times->keeps);
     *times = (slc_times){0};
+}
+
+/* *out becomes a copy of a number for each layer; NULL stays NULL. */
+static sluice_status copy_layers(const slc_job *job, const double *numbers, double **out)
+{
+    *out = numbers ? malloc(((size_t)job->layer_count + 1) * sizeof **out) : NULL;
+    if (numbers && !*out) return slc_error(SLUICE_ERR_MEMORY, "times of %u layers", job->layer_count);
+    if (numbers) memcpy(*out, numbers, job->layer_count * sizeof **out);
+    return SLUICE_OK;
 }
 
 sluice_status slc_times_copy(const slc_job *job, const slc_times *times, slc_times *out)
@@ -119,14 +129,36 @@ sluice_status slc_times_copy(const slc_job *job, const slc_times *times, slc_tim
     if (status) return status;
     memcpy(out->slot_s, times->slot_s, slc_job_slots(job) * sizeof *out->slot_s);
     memcpy(out->recompute_s, times->recompute_s, job->layer_count * sizeof *out->recompute_s);
-    if (!times->weight_s) return SLUICE_OK;
-    out->weight_s = malloc(((size_t)job->layer_count + 1) * sizeof *out->weight_s);
-    if (!out->weight_s) {
-        slc_times_fini(out);
-        return slc_error(SLUICE_ERR_MEMORY, "times of %u layers", job->layer_count);
-    }
-    memcpy(out->weight_s, times->weight_s, job->layer_count * sizeof *out->weight_s);
+    status = copy_layers(job, times->weight_s, &out->weight_s);
+    if (!status) status = copy_layers(job, times->keeps, &out->keeps);
+    if (status) slc_times_fini(out);
+    return status;
+}
+
+sluice_status slc_times_set_keeps(const slc_job *job, const double *keeps, slc_times *times)
+{
+    bool drops = false;
+    double *copy = NULL;
+    for (uint32_t l = 0; keeps && l < job->layer_count; l++) drops |= keeps[l] < 1;
+    sluice_status status = copy_layers(job, drops ? keeps : NULL, &copy);
+    if (status) return status;
+    free(times->keeps);
+    times->keeps = copy;
     return SLUICE_OK;
+}
+
+double slc_times_depth(const slc_job *job, const slc_times *times)
+{
+    double depth = 0;
+    for (uint32_t l = 0; l < job->layer_count; l++) depth += times->keeps ? times->keeps[l] : 1;
+    return depth;
+}
+
+void slc_times_weigh_slots(const slc_job *job, slc_times *times)
+{
+    for (uint32_t s = 0; times->keeps && s < slc_job_slots(job); s++)
+        times->slot_s[s] *= times->keeps[slc_slot_layer(job, s)];
+    for (uint32_t l = 0; times->keeps && l < job->layer_count; l++) times->recompute_s[l] *= times->keeps[l];
 }
 
 /* A core of today handles so many bytes of parameters and activations a second in a forward; the link has 1 GB/s. */

@@ -36,6 +36,8 @@ typedef struct {
     double *weight_s;    /* [L] how much of a layer's backward makes the gradients of its weights, which no other layer
                             waits for; below 0: not known. NULL: of no layer */
     double *recompute_s; /* [L] what a layer's backward slot takes longer if the layer recomputes */
+    double *keeps;       /* [L] the probability with which a step keeps each layer, drawn anew in each step; times of
+                            slots and operations are those of steps that keep them. NULL: every step keeps all */
     /* An element's update on the communication thread, in seconds, for elements that this rank updates. */
     double update_s_per_element;
     double update_compute_s_per_element; /* the same on the compute threads, all of them together; 0: not known */
@@ -91,4 +93,11 @@ uint64_t slc_run_elements(const slc_unit *unit, uint64_t first_block, uint64_t b
 sluice_status slc_times_estimate(const slc_job *job, slc_times *out);
 void slc_times_estimate_exchange(slc_times *times); /* only the three times of an exchange */
 sluice_status slc_times_copy(const slc_job *job, const slc_times *times, slc_times *out);
+/* Sets the probabilities with which a step keeps each layer, copied; NULL, or 1 for all of them: every step keeps all.
+ * Errors: MEMORY, with which the times stay as they were. */
+sluice_status slc_times_set_keeps(const slc_job *job, const double *keeps, slc_times *times);
+/* Layers that a step keeps in the mean. */
+double slc_times_depth(const slc_job *job, const slc_times *times);
+/* Multiplies the times of slots and recomputation by the probabilities: what they take in the mean. Operations stay. */
+void slc_times_weigh_slots(const slc_job *job, slc_times *times);
 void slc_times_fini(slc_times *times);

@@ -116,6 +116,7 @@ static sluice_status find_plan(slc_joint_search *j)
     if (deep) j->until_s = j->begun_s + (until_s - j->begun_s) / DEEP_BASELINES;
     sluice_status status = slc_joint_try_baselines(j, false);
     j->until_s = until_s;
+    if (!status) status = slc_joint_try_start(j);
     if (!status && asks && !is_trivial(j)) status = slc_joint_try_quick_mixture(j);
     if (!status && search && !is_trivial(j)) status = slc_joint_try_growth(j);
     if (!status && asks && !is_trivial(j)) {
@@ -156,11 +157,11 @@ static void answer_with(const slc_joint_search *j, slc_candidate *best)
 static double compute_s(const slc_joint_request *r)
 {
     double sum_s = 0;
-    for (uint32_t s = 0; s < slc_job_slots(r->job); s++) sum_s += r->times->slot_s[s];
+    for (uint32_t s = 0; s < slc_job_slots(r->job); s++) sum_s += slc_joint_mean_times(r)->slot_s[s];
     return sum_s * r->job->micro_batches;
 }
 
-sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer *answer, uint64_t *least)
+sluice_status slc_joint_search_once(const slc_joint_request *request, slc_joint_answer *answer, uint64_t *least)
 {
     size_t units = (size_t)request->job->unit_count + 1, layers = (size_t)request->job->layer_count + 1;
     slc_work own = {0};
@@ -191,7 +192,7 @@ sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer 
     answer->ended = is_trivial(&j) ? SLC_PLANNING_TRIVIAL : SLC_PLANNING_DONE;
     if (!request->quick && !is_trivial(&j)) slc_joint_left_s(&j);
     answer->effort_s = j.work->spent_s - j.begun_s;
-    if (!status) status = slc_joint_prove_bound(&j);
+    if (!status && !request->times->keeps) status = slc_joint_prove_bound(&j);
     if (slc_cancelled(request->cancel)) status = slc_cancel_check(request->cancel); /* whatever it came to meanwhile */
     if (!status) answer_with(&j, &j.list.list[0]);
     answer->total_s = slc_seconds(slc_clock_ns() - j.start_ns);

@@ -16,6 +16,8 @@ typedef struct {
 typedef struct {
     const slc_job *job;
     const slc_times *times;
+    const slc_times *mean_times;    /* what the slot model reads where steps draw their layers; NULL: `times` */
+    const slc_plan *start;          /* a plan of these choices whose order is tried too; NULL: none */
     const slc_strategy *strategies; /* [units]; SLC_STRATEGIES: free */
     const uint8_t *recompute;       /* [L] 0 no, 1 yes, 2 free; NULL: no layer */
     uint64_t limit;                 /* bytes that the arena may have */
@@ -44,6 +46,12 @@ typedef struct {
     slc_planning_end ended; /* why planning ended */
     char note[200];         /* problems on the way that planning survived; else empty */
 } slc_joint_answer;
+
+/* The times that the slot model reads. */
+static inline const slc_times *slc_joint_mean_times(const slc_joint_request *request)
+{
+    return request->mean_times ? request->mean_times : request->times;
+}
 
 /* The input of a scheduler for a choice of strategies and recomputation. */
 static inline slc_scheduling slc_joint_scheduling(const slc_joint_request *request, const slc_strategy *strategies,

@@ -17,6 +17,7 @@
 
 static const double GROWTH_SHARE = 0.1; /* of the effort: what each growth of choices may take */
 static const double RUNS_SHARE = 0.06;  /* of the effort: what making one plan of a baseline may take */
+enum { START_TRIES = 300 };             /* orders of packing for the plan that a request begins with */
 
 /* ---- Baselines ---- */
 
@@ -107,6 +108,29 @@ sluice_status slc_joint_try_baselines(slc_joint_search *j, bool all)
             status = try_uniform(j, slc_strategies_by_memory[k], true);
     }
     return status;
+}
+
+sluice_status slc_joint_try_start(slc_joint_search *j)
+{
+    const slc_plan *start = j->request->start;
+    const slc_scheduler *scheduler = slc_joint_has_model(j->request)
+                                         ? &slc_scheduler_ilp
+                                         : &slc_scheduler_one_ahead; /* no slot of it waits for all */
+    const slc_trying trying = {.tries = START_TRIES, .in_time = true};
+    slc_order order = {0};
+    slc_plan *plan = NULL;
+    slc_forecast forecast;
+    uint64_t arena;
+    if (!start) return SLUICE_OK;
+    memcpy(j->strategies, start->strategies, j->request->job->unit_count * sizeof *j->strategies);
+    for (uint32_t l = 0; l < j->request->job->layer_count; l++)
+        j->recompute[l] = start->recompute && start->recompute[l];
+    slc_scheduling in = slc_joint_scheduling_of(j);
+    for (uint32_t i = 0; i < start->train.item_count; i++) slc_order_append(&order, start->train.items[i]);
+    sluice_status status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
+    if (!status) status = slc_plan_try(&in, &order, scheduler, &trying, &plan, &arena, &forecast);
+    slc_order_fini(&order);
+    return status || !plan ? status : slc_joint_consider(j, plan, &forecast, scheduler, "for all layers");
 }
 
 /* ---- Mixtures, if no solver chooses, or its answers lose much to packing ---- */

@@ -182,7 +182,7 @@ static sluice_status try_orders(slc_joint_search *j)
     for (uint32_t u = 0; !status && u < r->job->unit_count; u++) allowed[u] = (uint8_t)(1 << j->strategies[u]);
     for (uint32_t l = 0; !status && l < r->job->layer_count; l++) recompute[l] = j->recompute[l];
     slc_slot_request ask = {.job = r->job,
-                            .times = r->times,
+                            .times = slc_joint_mean_times(r),
                             .allowed = allowed,
                             .recompute = recompute,
                             .work = j->work,
@@ -227,11 +227,11 @@ static sluice_status try_allowed(slc_joint_search *j, const uint8_t *allowed, bo
 {
     const slc_joint_request *r = j->request;
     slc_slot_request ask = {.job = r->job,
-                            .times = r->times,
+                            .times = slc_joint_mean_times(r),
                             .allowed = allowed,
                             .recompute = r->recompute,
                             .limit = r->limit,
-                            .proves = first,
+                            .proves = first && !r->times->keeps,
                             .in_series = in_series,
                             .work = j->work,
                             .cancel = r->cancel};
@@ -331,7 +331,7 @@ sluice_status slc_joint_prove_bound(slc_joint_search *j)
     uint8_t *allowed = allowed_strategies(r, true);
     if (!allowed) return slc_error(SLUICE_ERR_MEMORY, "plan");
     const slc_slot_request ask = {.job = r->job,
-                                  .times = r->times,
+                                  .times = slc_joint_mean_times(r),
                                   .allowed = allowed,
                                   .recompute = r->recompute,
                                   .limit = r->limit,

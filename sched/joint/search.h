@@ -30,6 +30,10 @@ typedef struct {
     uint64_t least;   /* smallest arena seen */
 } slc_joint_search;
 
+/* ---- joint.c ---- */
+/* Searches once, for the times that the request has: slc_joint_plan without its second search. */
+sluice_status slc_joint_search_once(const slc_joint_request *request, slc_joint_answer *answer, uint64_t *least);
+
 /* ---- search.c ---- */
 /* The step of the fastest plan; there must be one. */
 double slc_joint_best_s(const slc_joint_search *j);
@@ -75,6 +79,8 @@ sluice_status slc_joint_try_schedulers(slc_joint_search *j, const char *what);
 sluice_status slc_joint_try_baselines(slc_joint_search *j, bool all);
 /* The choices that growth finds are good to begin with, and cost little. */
 sluice_status slc_joint_try_growth(slc_joint_search *j);
+/* Tries the order of the plan that the request begins with, if it has one. */
+sluice_status slc_joint_try_start(slc_joint_search *j);
 /* Tries the mixtures for each baseline. */
 sluice_status slc_joint_try_mixtures(slc_joint_search *j);
 /* Tries the mixture of the scheduler that plans most quickly, for a tenth of the effort. So there is a plan near the

@@ -157,12 +157,13 @@ static sluice_status could_be_fast(const slc_scheduling *in, const slc_scheduler
                                    slc_plan *plan, double *least_s, bool *could)
 {
     const slc_packing_effort apart = {.apart = true, .work = in->work};
+    const slc_simulation how = slc_simulation_of_search(in->work);
     slc_forecast forecast;
     sluice_status status = slc_plan_pack(plan, &apart);
     *could = !status && plan->lower_bound <= in->limit;
     if (*could) status = slc_plan_renew_training_waits(in, scheduler, plan);
     *could = *could && !status && !waits_for_later(&plan->train);
-    if (*could) status = slc_simulate(in->job, in->times, plan, &(slc_simulation){.work = in->work}, &forecast);
+    if (*could) status = slc_simulate(in->job, in->times, plan, &how, &forecast);
     *could = *could && !status && forecast.step_s <= at_most_s;
     if (*could) *least_s = forecast.step_s;
     return status;
@@ -175,9 +176,9 @@ static sluice_status look_ahead(const slc_scheduling *in, const slc_scheduler *s
                                 slc_forecast *forecast, bool *wanted)
 {
     const slc_packing_aim aim = {least_s, trying->at_most_s};
-    sluice_status status = trying->in_time
-                               ? slc_plan_pack_in_time(in, scheduler, effort, &aim, plan, forecast)
-                               : slc_simulate(in->job, in->times, plan, &(slc_simulation){.work = in->work}, forecast);
+    const slc_simulation how = slc_simulation_of_search(in->work);
+    sluice_status status = trying->in_time ? slc_plan_pack_in_time(in, scheduler, effort, &aim, plan, forecast)
+                                           : slc_simulate(in->job, in->times, plan, &how, forecast);
     *wanted = !status && !(trying->at_most_s > 0 && forecast->step_s > trying->at_most_s);
     return status;
 }

@@ -59,7 +59,7 @@ static bool is_shorter(double step_s, double than_s)
 static sluice_status simulate_by_sum(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan *plan,
                                      in_time *t)
 {
-    const slc_simulation how = {.work = in->work};
+    const slc_simulation how = slc_simulation_of_search(in->work);
     slc_program_forget_waits(&plan->train);
     sluice_status status = slc_plan_add_waits_by_sum(in->job, plan, scheduler->slots_wait_for_all, in->limit);
     slc_work_add(in->work, SLC_WORK_WAIT, slc_plan_length(plan));
@@ -76,6 +76,7 @@ static sluice_status pack_in_time(const slc_scheduling *in, const slc_scheduler 
 {
     slc_forecast found;
     slc_packing_effort mine = *effort;
+    const slc_simulation how = slc_simulation_of_search(in->work);
     const uint64_t arena_bytes = plan->arena_bytes, lower_bound = plan->lower_bound;
     mine.until = t->until;
     lives_in_time(&plan->train, t->times, t->ideal.step_s, tolerance * t->ideal.step_s, in->work, t->until);
@@ -83,8 +84,7 @@ static sluice_status pack_in_time(const slc_scheduling *in, const slc_scheduler 
     plan->lower_bound = lower_bound;
     *better = !status && plan->arena_bytes <= in->limit;
     if (*better) status = slc_plan_renew_waits(in, scheduler, plan);
-    if (*better && !status)
-        status = slc_simulate(in->job, in->times, plan, &(slc_simulation){.work = in->work}, &found);
+    if (*better && !status) status = slc_simulate(in->job, in->times, plan, &how, &found);
     *better = *better && !status && found.step_s < forecast->step_s;
     if (*better) {
         *forecast = found;
@@ -117,7 +117,8 @@ sluice_status slc_plan_pack_in_time(const slc_scheduling *in, const slc_schedule
                                     const slc_packing_effort *effort, const slc_packing_aim *aim, slc_plan *plan,
                                     slc_forecast *forecast)
 {
-    sluice_status status = slc_simulate(in->job, in->times, plan, &(slc_simulation){.work = in->work}, forecast);
+    const slc_simulation how = slc_simulation_of_search(in->work);
+    sluice_status status = slc_simulate(in->job, in->times, plan, &how, forecast);
     if (status || !is_shorter(aim->least_s, forecast->step_s)) return status;
     in_time t = {.times = malloc((plan->train.item_count + (size_t)1) * sizeof *t.times),
                  .until = malloc((plan->train.claim_count + (size_t)1) * sizeof *t.until),

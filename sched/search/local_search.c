@@ -234,7 +234,7 @@ static sluice_status remember(search *s, const slc_plan *plan)
     if (!copy_order(&s->current, plan->train.items, plan->train.item_count))
         return slc_error(SLUICE_ERR_MEMORY, "search");
     slc_forecast again;
-    const slc_simulation how = {.work = s->in->work};
+    const slc_simulation how = slc_simulation_of_search(s->in->work);
     sluice_status status = slc_simulate_items(s->in->job, s->in->times, plan, &how, &again, s->times);
     if (!status) list_waits(s, plan);
     return status;

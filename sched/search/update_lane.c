@@ -228,8 +228,8 @@ static sluice_status take_over(lanes *l, slc_plan *better)
         *l->plan = better;
     }
     if (!make_room(l)) return slc_error(SLUICE_ERR_MEMORY, "lanes of %u items", program(l)->item_count);
-    return slc_simulate_items(l->in->job, l->in->times, *l->plan, &(slc_simulation){.work = l->in->work}, l->forecast,
-                              l->times);
+    const slc_simulation how = slc_simulation_of_search(l->in->work);
+    return slc_simulate_items(l->in->job, l->in->times, *l->plan, &how, l->forecast, l->times);
 }
 
 /* Tries the last `count` units together, at each kind of place. */
@@ -347,7 +347,8 @@ sluice_status slc_updates_place(const slc_scheduling *in, const slc_scheduler *s
 {
     bool known = in->times->update_compute_s_per_element > 0, puts = updates >= SLC_UPDATES_COMPUTE;
     sluice_status status = puts ? assign_lanes(in, scheduler, updates, *plan) : SLUICE_OK;
-    if (!status && puts) status = slc_simulate(in->job, in->times, *plan, NULL, forecast);
+    const slc_simulation how = slc_simulation_of_search(NULL);
+    if (!status && puts) status = slc_simulate(in->job, in->times, *plan, &how, forecast);
     if (status || !(updates == SLC_UPDATES_COMPUTE || (updates == SLC_UPDATES_AUTO && known))) return status;
     return choose_lanes(in, scheduler, updates == SLC_UPDATES_COMPUTE, until_s, plan, forecast);
 }

@@ -42,6 +42,17 @@ typedef struct {
     uint32_t passes;        /* at most; 0: enough for a steady state. If none is reached, the later half counts */
     slc_work *work;         /* counts; NULL: nobody asks */
     uint32_t micro_batches; /* that each step runs, of the job's (slc_ordinal_of_run): others take no time; 0: all */
-    const bool *left_out; /* [layers] that each step leaves out (lib/plan/left_out.h): they take no time; NULL: none */
-    bool latency_once;    /* runs of an operation after its first blocks cost no latency, as if they were one message */
+    /* [draws * layers] that steps leave out (lib/plan/left_out.h), those of draw k modulo `draws` in pass k + 1: they
+     * take no time. NULL: draws by probabilities, where the times have some (slc_times.keeps), else none. With several
+     * draws each pass but the first counts once, and a pass carries on from what the one before has left. */
+    const bool *left_out;
+    uint32_t draws;    /* 0: one */
+    bool few_draws;    /* of draws by probabilities: SLC_DRAWS_FEW, not SLC_DRAWS */
+    bool latency_once; /* runs of an operation after its first blocks cost no latency, as if they were one message */
 } slc_simulation;
+
+/* The options of a search that compares plans with each other. */
+static inline slc_simulation slc_simulation_of_search(slc_work *work)
+{
+    return (slc_simulation){.work = work, .few_draws = true};
+}

@@ -18,22 +18,28 @@ static int32_t larger(int32_t a, int32_t b)
     return a > b ? a : b;
 }
 
+/* Is the item one of a micro-batch that no step runs? */
 static bool is_left_out(const slc_job *job, const slc_simulation *options, const slc_item *item)
 {
-    if (options->micro_batches && slc_is_left_out(item, options->micro_batches, job->micro_batches)) return true;
-    if (!options->left_out) return false;
-    if (item->kind == SLC_ITEM_SLOT) return options->left_out[slc_slot_layer(job, item->slot)];
-    return item->unit != SLC_NONE && slc_unit_left_out(&job->units[item->unit], options->left_out);
+    return options->micro_batches && slc_is_left_out(item, options->micro_batches, job->micro_batches);
+}
+
+/* The probability with which steps keep the item. */
+static double keeps(const slc_job *job, const slc_times *times, const slc_item *item)
+{
+    if (item->kind == SLC_ITEM_SLOT) return times->keeps ? times->keeps[slc_slot_layer(job, item->slot)] : 1;
+    return item->unit == SLC_NONE ? 1 : slc_unit_keeps(&job->units[item->unit], times->keeps);
 }
 
 static double duration(const slc_job *job, const slc_times *times, const slc_plan *plan, const slc_simulation *options,
                        const slc_item *item)
 {
     if (is_left_out(job, options, item)) return 0;
-    if (item->kind == SLC_ITEM_SLOT) return slc_slot_s(job, times, plan->recompute, item->slot);
+    const double mean = options->left_out ? 1 : keeps(job, times, item);
+    if (item->kind == SLC_ITEM_SLOT) return mean * slc_slot_s(job, times, plan->recompute, item->slot);
     double s = slc_item_s(job, times, plan->strategies, item);
-    if (!options->latency_once || !item->first_block) return s;
-    return fmax(s - slc_transfer_s(job, times, item->kind, 0), 0); /* an item that counts nothing has no latency */
+    if (!options->latency_once || !item->first_block) return mean * s;
+    return mean * fmax(s - slc_transfer_s(job, times, item->kind, 0), 0); /* one that counts nothing has no latency */
 }
 
 /* Turns an item's waits into counts. `place` is each item's position in its lane; `step_end` is the count of operations
@@ -97,6 +103,8 @@ sluice_status slc_simulated_lanes_init(slc_simulated_lanes *lanes, const slc_job
     uint32_t computed = 0, items = plan->train.item_count;
     for (uint32_t i = 0; i < items; i++) computed += slc_on_compute_lane(&plan->train.items[i]);
     *lanes = (slc_simulated_lanes){.options = options,
+                                   .job = job,
+                                   .program = &plan->train,
                                    .beside_slot = 1 / link->sigma,
                                    .beside_communication = 1 - link->kappa / link->sigma,
                                    .beside_thread =
@@ -134,8 +142,20 @@ static slc_item_times *times_of(slc_simulated_lanes *l, uint64_t pass, uint32_t 
 
 /* ---- Starting and ending ---- */
 
+/* Does the item's step leave it out, by its layers? A late item is of the step before the pass. */
+static bool is_skipped(const slc_simulated_lanes *l, const slc_lane_item *item, uint64_t pass)
+{
+    if (!l->options->left_out || item->item == SLC_NONE || pass < item->late) return false;
+    const uint64_t draws = l->options->draws ? l->options->draws : 1;
+    const bool *left_out = l->options->left_out + (pass - item->late + draws - 1) % draws * l->job->layer_count;
+    const slc_item *of = &l->program->items[item->item];
+    if (of->kind == SLC_ITEM_SLOT) return left_out[slc_slot_layer(l->job, of->slot)];
+    return of->unit != SLC_NONE && slc_unit_left_out(&l->job->units[of->unit], left_out);
+}
+
 static double drawn(const slc_simulated_lanes *l, const slc_lane_item *item, uint64_t pass)
 {
+    if (is_skipped(l, item, pass)) return 0;
     if (!(l->options->spread > 0)) return item->s;
     uint32_t words[4];
     slc_random_block(l->options->seed, pass, item->item, words);
@@ -196,7 +216,7 @@ static bool open_operation(slc_simulated_lanes *l)
     l->open[l->operations_opened++ % SLC_OPEN_OPERATIONS] =
         (slc_open_operation){.item = operation,
                              .left_s = left_out ? 0 : drawn(l, operation, pass),
-                             .met_s = l->now_s + (operation->alone ? 0 : l->late_s),
+                             .met_s = l->now_s + (operation->alone || is_skipped(l, operation, pass) ? 0 : l->late_s),
                              .started = left_out,
                              .ended = left_out,
                              .pass = pass};

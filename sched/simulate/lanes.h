@@ -32,6 +32,8 @@ typedef struct {
 
 typedef struct {
     const slc_simulation *options;
+    const slc_job *job;
+    const slc_program *program;
     slc_lane_item *computed, *operations; /* of one pass: the compute lane's items, the communication lane's items */
     uint32_t computed_count, operation_count;
     /* Speed of communication while a slot runs; of compute while communication runs, and while the thread computes. */
@@ -53,7 +55,8 @@ typedef struct {
     uint64_t last_recorded;    /* number of a pass */
 } slc_simulated_lanes;
 
-/* Prepares a plan's training program. `options` must outlive `lanes`. Errors: MEMORY, FORMAT (the plan has no
+/* Prepares a plan's training program. All that is given must outlive `lanes`. Where the times have probabilities and
+ * the options leave nothing out, each item takes what it takes in the mean. Errors: MEMORY, FORMAT (the plan has no
  * slots). */
 sluice_status slc_simulated_lanes_init(slc_simulated_lanes *lanes, const slc_job *job, const slc_times *times,
                                        const slc_plan *plan, const slc_simulation *options);

@@ -1,7 +1,9 @@
-/* Runs pass after pass until a pass leaves the lanes as it found them; then a step takes as long as that pass. */
+/* Runs pass after pass until a pass leaves the lanes as it found them; then a step takes as long as that pass. Where
+ * steps draw their layers, each draw has a pass, and a step takes their mean. */
 #include "sched/simulate/simulate.h"
 
 #include "lib/base/status.h"
+#include "sched/simulate/draws.h"
 #include "sched/simulate/lanes.h"
 
 #include <math.h>
@@ -19,7 +21,8 @@ typedef struct {
 typedef struct {
     slc_simulated_lanes lanes;
     uint32_t passes;                     /* passes that have run */
-    uint32_t counted;                    /* the last of them, over which means are taken */
+    uint32_t counted;                    /* the last of them, over which means are taken, */
+    slc_lane_sums from, to;              /* from the sums before them to those after them */
     slc_lane_sums sums[MOST_PASSES + 1]; /* before each pass, and after the last; only the latest ones are kept */
     leftover leftovers[CYCLE + 1];       /* after the latest passes, newest first */
 } simulation;
@@ -75,17 +78,32 @@ static void keep_state(simulation *s)
     s->leftovers[0] = leftover_after(&s->lanes, s->passes);
 }
 
-static sluice_status run_passes(simulation *s, const slc_simulation *options, bool *steady)
+static sluice_status run_pass(simulation *s)
+{
+    sluice_status status = slc_simulated_lanes_run(&s->lanes, ((int64_t)s->passes + 1) * s->lanes.computed_count, 0);
+    s->passes += !status;
+    return status;
+}
+
+/* The first pass only leaves to the next one what steps leave; the others count, a draw each. */
+static sluice_status run_draws(simulation *s, uint32_t draws)
+{
+    sluice_status status = run_pass(s);
+    s->from = s->lanes.sums;
+    while (!status && s->passes <= draws) status = run_pass(s);
+    s->to = s->lanes.sums;
+    s->counted = draws;
+    return status;
+}
+
+static sluice_status run_until_steady(simulation *s, const slc_simulation *options, bool *steady)
 {
     bool drawn = options->spread > 0;
     uint32_t most = options->passes ? options->passes : drawn ? DRAWN_PASSES : MOST_PASSES;
     if (most < FEWEST_PASSES) most = FEWEST_PASSES;
-    *steady = false;
     while (s->passes < most) {
-        sluice_status status =
-            slc_simulated_lanes_run(&s->lanes, ((int64_t)s->passes + 1) * s->lanes.computed_count, 0);
+        sluice_status status = run_pass(s);
         if (status) return status;
-        s->passes++;
         keep_state(s);
         s->counted = drawn ? 0 : cycle_of(s);
         if (s->passes >= FEWEST_PASSES && s->counted) {
@@ -95,6 +113,17 @@ static sluice_status run_passes(simulation *s, const slc_simulation *options, bo
     }
     s->counted = s->passes / 2 < MOST_PASSES ? s->passes / 2 : MOST_PASSES;
     return SLUICE_OK;
+}
+
+static sluice_status run_passes(simulation *s, const slc_simulation *options, bool *steady)
+{
+    *steady = false;
+    if (options->draws > 1) return run_draws(s, options->draws);
+    sluice_status status = run_until_steady(s, options, steady);
+    const uint32_t last = s->passes < MOST_PASSES ? s->passes : MOST_PASSES;
+    s->to = s->sums[last];
+    s->from = s->sums[last - s->counted];
+    return status;
 }
 
 static uint64_t highest_end(const slc_plan *plan)
@@ -111,8 +140,7 @@ static uint64_t highest_end(const slc_plan *plan)
 
 static slc_forecast summarise(const simulation *s, const slc_plan *plan, bool steady)
 {
-    uint32_t last = s->passes < MOST_PASSES ? s->passes : MOST_PASSES;
-    const slc_lane_sums *to = &s->sums[last], *from = &s->sums[last - s->counted];
+    const slc_lane_sums *to = &s->to, *from = &s->from;
     double n = s->counted;
     slc_forecast f = {.exposed_s = (to->waited_s - from->waited_s) / n,
                       .compute_s = (to->compute_s - from->compute_s) / n,
@@ -169,17 +197,49 @@ static sluice_status simulate_passes(simulation *s, const slc_plan *plan, const 
     return status;
 }
 
-sluice_status slc_simulate_items(const slc_job *job, const slc_times *times, const slc_plan *plan,
-                                 const slc_simulation *options, slc_forecast *out, slc_item_times *items)
+static sluice_status simulate(const slc_job *job, const slc_times *times, const slc_plan *plan,
+                              const slc_simulation *options, slc_forecast *out, slc_item_times *items)
 {
-    static const slc_simulation exact = {0};
     simulation s = {0};
-    if (!options) options = &exact;
     sluice_status status = slc_simulated_lanes_init(&s.lanes, job, times, plan, options);
     if (status) return status;
     status = simulate_passes(&s, plan, options, out, items);
     slc_simulated_lanes_fini(&s.lanes);
     return status;
+}
+
+/* Stretches the times of a pass in which each item takes its mean to the mean step. */
+static void stretch(slc_item_times *items, uint32_t count, double by)
+{
+    for (uint32_t i = 0; i < count; i++)
+        items[i] =
+            (slc_item_times){by * items[i].open_s, by * items[i].start_s, by * items[i].end_s, by * items[i].over_s};
+}
+
+static sluice_status simulate_draws(const slc_job *job, const slc_times *times, const slc_plan *plan,
+                                    const slc_simulation *options, slc_forecast *out, slc_item_times *items)
+{
+    slc_forecast mean;
+    slc_simulation drawn = *options;
+    drawn.draws = options->few_draws ? SLC_DRAWS_FEW : SLC_DRAWS;
+    bool *left_out = malloc(drawn.draws * ((size_t)job->layer_count + 1));
+    if (!left_out) return slc_error(SLUICE_ERR_MEMORY, "%u draws of layers", drawn.draws);
+    slc_draws_make(job, times->keeps, drawn.draws, options->few_draws ? SLC_DRAWS_FEW_SEED : SLC_DRAWS_SEED, left_out);
+    drawn.left_out = left_out;
+    sluice_status status = simulate(job, times, plan, &drawn, out, NULL);
+    if (!status && items) status = simulate(job, times, plan, options, &mean, items);
+    if (!status && items) stretch(items, plan->train.item_count, mean.step_s > 0 ? out->step_s / mean.step_s : 1);
+    free(left_out);
+    return status;
+}
+
+sluice_status slc_simulate_items(const slc_job *job, const slc_times *times, const slc_plan *plan,
+                                 const slc_simulation *options, slc_forecast *out, slc_item_times *items)
+{
+    static const slc_simulation exact = {0};
+    if (!options) options = &exact;
+    return times->keeps && !options->left_out ? simulate_draws(job, times, plan, options, out, items)
+                                              : simulate(job, times, plan, options, out, items);
 }
 
 sluice_status slc_simulate(const slc_job *job, const slc_times *times, const slc_plan *plan,

@@ -16,6 +16,7 @@
     X(published, "published models on three clusters: bound, schedule portfolio, uniform strategies, a hand")          \
     X(ablation, "what strategies, order, blocks and recomputation each add, over budgets and links")                   \
     X(tradeoff, "memory for the schedule, for strategies, or shared between them")                                     \
+    X(drawn, "plans for steps that draw their layers against plans for all layers, over other draws")                  \
     X(lossy, "onebit beside sharded layers over ten budgets, on slow links")
 #define NAME(name, doc) " " #name
 #define HELP(name, doc) "  " #name ": " doc "\n"
@@ -47,8 +48,8 @@ static const slc_option option_rows[] = {
     {"model", "NAME", 0, SLC_OPTION_TEXT, FIELD(study.model), NULL, 0, "For `published`: only this model"},
     {"cluster", "NAME", 0, SLC_OPTION_TEXT, FIELD(study.cluster), NULL, 0, "For `published`: only this cluster"},
     {"go-on", NULL, 0, SLC_OPTION_FLAG, FIELD(study.go_on), NULL, 0,
-     "For `published`, `gaps` and `ablation`: goes on with the file of --json, which has the rows so far; they are not "
-     "measured again"},
+     "For `published`, `gaps`, `ablation` and `drawn`: goes on with the file of --json, which has the rows so far; they "
+     "are not measured again"},
     {"profiles", "DIR", 0, SLC_OPTION_TEXT, FIELD(study.profiles), NULL, 0,
      "For `published`: write each profile into this folder, as MODEL-CLUSTER.json, for `sluice plan --profile`"},
     {"json", "FILE", 0, SLC_OPTION_TEXT, FIELD(study.json), NULL, 0, "Write the rows as JSON; '-': standard output"},
@@ -76,11 +77,11 @@ static sluice_status check(void *options)
     const study_options *o = options;
     const bool file = o->study.json && !slc_is_standard_output(o->study.json);
     if (!o->name) return slc_error(SLUICE_ERR_ARGUMENT, "which study? One of:" STUDIES(NAME));
-    const bool long_one =
-        o->name && (!strcmp(o->name, "published") || !strcmp(o->name, "gaps") || !strcmp(o->name, "ablation"));
+    const bool long_one = !strcmp(o->name, "published") || !strcmp(o->name, "gaps") || !strcmp(o->name, "ablation") ||
+                          !strcmp(o->name, "drawn");
     if (o->study.go_on && (!long_one || !file))
         return slc_error(SLUICE_ERR_ARGUMENT,
-                         "--go-on goes with the studies published, gaps and ablation, and a file of --json");
+                         "--go-on goes with the studies published, gaps, ablation and drawn, and a file of --json");
     return SLUICE_OK;
 }
 

@@ -31,6 +31,7 @@ sluice_status slc_study_lossy(const slc_study *study);     /* onebit together wi
 sluice_status slc_study_published(const slc_study *study); /* published models against what others plan for them */
 sluice_status slc_study_ablation(const slc_study *study);  /* what each part of the planner adds to a step's speed */
 sluice_status slc_study_tradeoff(const slc_study *study);  /* memory for the schedule, for strategies, or shared */
+sluice_status slc_study_drawn(const slc_study *study);     /* plans for drawn steps against those for whole ones */
 sluice_status slc_study_same(const slc_study *study);      /* checksums of plans, and what planning took */
 
 /* Asks for a plan of the profile with these choices; they must outlive the request. */

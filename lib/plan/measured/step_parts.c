@@ -17,9 +17,10 @@ static int by_length(const void *a, const void *b)
     return (x->step_s > y->step_s) - (x->step_s < y->step_s);
 }
 
-sluice_step_parts slc_kept_steps_usual(const slc_kept_steps *kept)
+/* The mean of the kept steps without so many of the shortest, and of the longest. */
+static sluice_step_parts mean_without(const slc_kept_steps *kept, size_t left_out)
 {
-    const size_t count = slc_least(kept->count, SLC_STEPS_KEPT), left_out = count / 3;
+    const size_t count = slc_least(kept->count, SLC_STEPS_KEPT);
     const double n = (double)(count - 2 * left_out);
     sluice_step_parts steps[SLC_STEPS_KEPT], usual = {0};
     for (size_t i = 0; i < count; i++) steps[i] = kept->steps[i];
@@ -32,6 +33,16 @@ sluice_step_parts slc_kept_steps_usual(const slc_kept_steps *kept)
         usual.transfer_s += steps[i].transfer_s / n;
     }
     return usual;
+}
+
+sluice_step_parts slc_kept_steps_usual(const slc_kept_steps *kept)
+{
+    return mean_without(kept, slc_least(kept->count, SLC_STEPS_KEPT) / 3);
+}
+
+sluice_step_parts slc_kept_steps_mean(const slc_kept_steps *kept)
+{
+    return mean_without(kept, 0);
 }
 
 double slc_kept_steps_median_s(const slc_kept_steps *kept, uint64_t count)

@@ -16,6 +16,8 @@ void slc_kept_steps_add(slc_kept_steps *kept, const sluice_step_parts *step);
 /* The mean of the middle third of the kept steps by their length, which is nearly the median, but its parts add up. All
  * 0: none is kept. */
 sluice_step_parts slc_kept_steps_usual(const slc_kept_steps *kept);
+/* The mean of all kept steps, for those that differ because they draw their layers. All 0: none is kept. */
+sluice_step_parts slc_kept_steps_mean(const slc_kept_steps *kept);
 /* The median length of the last `count` steps, at most SLC_STEPS_KEPT; 0: so many are not kept. */
 double slc_kept_steps_median_s(const slc_kept_steps *kept, uint64_t count);
 

@@ -23,6 +23,9 @@ uint32_t slc_buffer_index_find(const slc_buffer_index *index, slc_buffer_kind ki
  * refused with its path before; this protects all later checks from a job that is wrong itself. */
 sluice_status slc_validate_roles(const slc_job *job);
 
+/* Checks that a step which leaves layers out, whichever, has all that the other layers need. */
+sluice_status slc_validate_left_out(const slc_job *job);
+
 /* Checks that all buffers exist and no others, with the right sizes, and that resident ones do not overlap. */
 sluice_status slc_validate_buffers(const slc_job *job, const slc_buffer_index *index);
 

@@ -300,6 +300,7 @@ sluice_status slc_plan_validate(const slc_job *job, const slc_plan *plan)
     sluice_status status = check_choices(job, plan);
     if (!status) status = check_stage_slots(job);
     if (!status) status = slc_validate_roles(job);
+    if (!status) status = slc_validate_left_out(job);
     if (status) return status;
     status = slc_buffer_index_init(&buffers, job, plan);
     if (status) return status;

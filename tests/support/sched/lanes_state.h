@@ -30,7 +30,10 @@ typedef struct {
     lanes_count reduced[TEST_UNITS];        /* blocks of the unit's last reduction, in the last step that had one */
     uint64_t told[TEST_UNITS];              /* onebit: steps whose agreement may know about non-finite gradients */
     uint64_t agreed;                        /* steps that have agreed */
-    uint64_t base;                          /* steps trained before this run of the program */
+    const bool *left_out; /* [left_out_steps * layers] that steps leave out, step s those of s modulo left_out_steps;
+                             NULL: none */
+    uint32_t left_out_steps;
+    uint64_t base;                                                 /* steps trained before this run of the program */
     uint32_t active[TEST_CLAIMS], active_count, made[TEST_CLAIMS]; /* claims that are held; the pass that made each */
     lanes_place lane[LANES][TEST_PASSES * TEST_ITEMS];
     uint32_t length[LANES], begun[LANES], over[LANES];

@@ -4,6 +4,31 @@
 #include "lib/plan/strategy_table.h"
 #include "tests/support/sched/lanes_memory.h"
 
+/* ---- What a step leaves out ---- */
+
+static bool lanes_leaves_layer_out(const touch *x, uint32_t layer)
+{
+    const two_lanes *t = x->t;
+    if (!t->left_out || t->evaluate) return false;
+    return t->left_out[(t->base + x->step) % t->left_out_steps * t->job->layer_count + layer];
+}
+
+/* A unit that layers share as a whole, and parts of a split one, are in every step. */
+static bool lanes_leaves_unit_out(const touch *x, const slc_unit *unit)
+{
+    uint32_t runs = unit->role != SLC_UNIT_WHOLE || (!unit->fused && unit->use_count > 1);
+    for (uint32_t n = 0; n < unit->use_count; n++) runs += !lanes_leaves_layer_out(x, unit->uses[n].layer);
+    return !runs;
+}
+
+static bool lanes_leaves_out(const touch *x, const slc_item *item)
+{
+    if (item->kind == SLC_ITEM_SLOT) return lanes_leaves_layer_out(x, slc_slot_layer(x->t->job, item->slot));
+    return item->unit != SLC_NONE && lanes_leaves_unit_out(x, &x->t->job->units[item->unit]);
+}
+
+/* ---- Tags ---- */
+
 static int64_t *lanes_tag(touch *x, uint32_t buffer, uint64_t block)
 {
     if (buffer == SLC_NONE || !lanes_is_claimed(x->t, buffer, block)) {
@@ -75,6 +100,7 @@ static void touch_activations(touch *x, const slc_item *slot)
         uint32_t last = x->t->evaluate ? life->last_forward_slot : life->last_slot;
         bool again = life->recomputable && lanes_recomputes(x->t, slc_slot_layer(job, life->first_slot));
         if (slot->slot < life->first_slot || slot->slot > last) continue;
+        if (lanes_leaves_layer_out(x, slc_slot_layer(job, life->first_slot))) continue; /* nobody has made it */
         if (again && slot->slot != life->first_slot && slot->slot != last) continue;
         uint32_t buffer = lanes_buffer(x->t, SLC_BUFFER_ACTIVATION, SLC_NONE, a);
         if (slot->slot == life->first_slot || again)
@@ -301,16 +327,43 @@ static void touch_gather(touch *x, const slc_item *op, uint64_t b)
     }
 }
 
+/* A slot that is left out adds nothing to gradients that move all the same, which makes them complete. Values that are
+ * not updated are the next step's as they are. */
+static void touch_nothing(touch *x, const slc_item *item)
+{
+    two_lanes *t = x->t;
+    const bool backward = item->kind == SLC_ITEM_SLOT && !slc_slot_is_forward(t->job, item->slot);
+    for (uint32_t u = 0; backward && u < t->job->unit_count; u++)
+        for (uint32_t n = 0; n < t->job->units[u].use_count; n++)
+            if (t->job->units[u].uses[n].layer == slc_slot_layer(t->job, item->slot) && t->job->units[u].trainable &&
+                !lanes_leaves_unit_out(x, &t->job->units[u]))
+                touch_gradient(x, u, n, item);
+    if (item->kind != SLC_ITEM_UPDATE || !x->end) return;
+    const int64_t version = lanes_version(x, &t->job->units[item->unit]);
+    const bool shard = t->plan->strategies[item->unit] == SLC_FSDP;
+    const uint32_t value = lanes_buffer(t, shard ? SLC_BUFFER_VALUE_SHARD : SLC_BUFFER_VALUE, item->unit, 0);
+    for (uint64_t b = item->first_block; b < item->first_block + item->block_count; b++) {
+        if (b >= TEST_BLOCKS) continue;
+        if (t->tag[value][b] != version) lanes_fail(t, x->item, "finds values changed in a step that leaves them out");
+        t->tag[value][b] = t->own[item->unit][b] = version + 1;
+    }
+}
+
 void touch_item(touch *x)
 {
     two_lanes *t = x->t;
     const slc_item *item = &t->program->items[x->item];
+    if (lanes_leaves_out(x, item)) {
+        touch_nothing(x, item);
+        return;
+    }
     if (item->kind == SLC_ITEM_SLOT) touch_slot(x, item);
     if (item->kind == SLC_ITEM_AGREE) {
         for (uint32_t u = 0; u < t->job->unit_count; u++) {
             uint64_t step = t->base + x->step + 1; /* a late agreement may find reductions of the next step */
             bool onebit = t->plan->strategies[u] == SLC_ONEBIT;
             bool all = (onebit && !t->job->refreshes) || t->reduced[u].step > step ||
+                       lanes_leaves_unit_out(x, &t->job->units[u]) ||
                        (t->reduced[u].step == step && t->reduced[u].blocks == slc_unit_blocks(&t->job->units[u]));
             all = all && (!onebit || t->told[u] >= step);
             if (t->job->units[u].trainable && !all) lanes_fail(t, x->item, "agrees before all is reduced");

@@ -143,8 +143,16 @@ static bool lanes_starts_at_zero(slc_buffer_kind kind)
 
 void two_lanes_run(two_lanes *t, const slc_job *job, const slc_plan *plan, uint64_t seed)
 {
+    two_lanes_run_some(t, job, plan, NULL, 1, seed);
+}
+
+void two_lanes_run_some(two_lanes *t, const slc_job *job, const slc_plan *plan, const bool *left_out, uint32_t steps,
+                        uint64_t seed)
+{
     t->job = job;
     t->plan = plan;
+    t->left_out = left_out;
+    t->left_out_steps = steps;
     t->dice = (test_dice){.seed = seed};
     t->base = t->agreed = t->peak = 0;
     t->error[0] = 0;

@@ -10,3 +10,9 @@
 /* Runs steps, evaluation passes and steps, with drains in between. t->error holds the result. `t` is large: do not keep
  * it on the stack. */
 void two_lanes_run(two_lanes *t, const slc_job *job, const slc_plan *plan, uint64_t seed);
+
+/* Does so with steps that leave layers out: left_out [steps * layers], step s those of s modulo `steps`. What is left
+ * out claims and releases memory but touches none; values that are left out must be there unchanged afterwards. The job
+ * is not compressed. */
+void two_lanes_run_some(two_lanes *t, const slc_job *job, const slc_plan *plan, const bool *left_out, uint32_t steps,
+                        uint64_t seed);
