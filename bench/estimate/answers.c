@@ -142,18 +142,27 @@ sluice_status slc_answers_find(const slc_survey *s, double effort_s, slc_answers
 
 /* ---- The user's plan ---- */
 
-sluice_status slc_answers_plan(const slc_survey *s, double effort_s, slc_profile **profile, slc_plan_answer *answer)
+sluice_status slc_answers_plan_with(const slc_survey *s, double effort_s, const slc_profile *profile,
+                                    const slc_times *times, slc_plan_answer *answer)
 {
     sluice_config config;
     slc_plan_request request = {0};
     sluice_status status = slc_training_config(s->training, &config);
-    if (!status) status = survey_under(s, config.budget_bytes, config.budget_of_dp, profile);
-    if (!status) status = make_request(*profile, s->training, s->training->recompute, &request);
+    if (!status) status = make_request(profile, s->training, s->training->recompute, &request);
+    request.times = times;
     request.budget_bytes = config.budget_bytes;
     request.budget_of_dp = config.budget_of_dp;
     request.effort_s = effort_s;
     request.time_limit_s = s->training->time_limit_s;
-    if (!status) status = slc_plan_for_budget(&(*profile)->job, &request, answer);
+    if (!status) status = slc_plan_for_budget(&profile->job, &request, answer);
     free((void *)request.recompute);
     return status;
+}
+
+sluice_status slc_answers_plan(const slc_survey *s, double effort_s, slc_profile **profile, slc_plan_answer *answer)
+{
+    sluice_config config;
+    sluice_status status = slc_training_config(s->training, &config);
+    if (!status) status = survey_under(s, config.budget_bytes, config.budget_of_dp, profile);
+    return status ? status : slc_answers_plan_with(s, effort_s, *profile, &(*profile)->times, answer);
 }

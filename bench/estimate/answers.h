@@ -44,5 +44,9 @@ sluice_status slc_answers_find(const slc_survey *survey, double effort_s, slc_an
 sluice_status slc_answers_plan(const slc_survey *survey, double effort_s, slc_profile **profile,
                                slc_plan_answer *answer);
 
+/* Plans so with a profile that there is, and with other times of its job. Errors: those of planning. */
+sluice_status slc_answers_plan_with(const slc_survey *survey, double effort_s, const slc_profile *profile,
+                                    const slc_times *times, slc_plan_answer *answer);
+
 /* Fills a row from a plan. */
 void slc_budget_plan_of(const slc_profile *profile, const slc_plan_answer *answer, slc_budget_plan *out);

@@ -131,6 +131,22 @@ static void write_files(const slc_training_options *o, const slc_profile *profil
     slc_outcome_add(files, write_text(o->plan_out, status, text));
 }
 
+/* Asks again for the user's plan, for steps that draw their layers. */
+typedef struct {
+    const slc_survey *survey;
+    const slc_profile *profile;
+    double effort_s;
+} drawn_planner;
+
+static sluice_status plan_drawn(void *context, const slc_times *times, slc_plan **out)
+{
+    const drawn_planner *p = context;
+    slc_plan_answer answer = {0};
+    sluice_status status = slc_answers_plan_with(p->survey, p->effort_s, p->profile, times, &answer);
+    *out = answer.plan;
+    return status;
+}
+
 /* *json becomes the phases of the whole run. */
 static sluice_status print_run(const slc_survey *s, const slc_profile *profile, const slc_plan_answer *answer,
                                double effort_s, FILE *out, json_t **json)
@@ -139,6 +155,7 @@ static sluice_status print_run(const slc_survey *s, const slc_profile *profile, 
     const slc_phase_plan whole = {profile, answer->plan};
     slc_length_plans plans;
     const slc_recipe_depth depth = slc_depth_options_recipe(t);
+    drawn_planner planner = {s, profile, effort_s};
     const slc_whole_run run = {.whole = whole,
                                .sizes = slc_length_options_sizes(t, sluice_model_tokens(&s->model, s->length)),
                                .depth = slc_depth_options_drop_layers(t) ? &depth : NULL,
@@ -146,7 +163,9 @@ static sluice_status print_run(const slc_survey *s, const slc_profile *profile, 
                                .sequences = (uint64_t)s->ranks * t->batch,
                                .plan_of = slc_length_plans_of,
                                .set_times = slc_length_plans_set_times,
-                               .context = &plans};
+                               .context = &plans,
+                               .plan_drawn = plan_drawn,
+                               .planner = &planner};
     slc_run_phases phases = {0};
     sluice_status status = slc_length_plans_make(s, whole, answer->budget_bytes, effort_s, &plans);
     if (!status) status = slc_run_phases_find(&run, &phases);

@@ -184,6 +184,7 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
     json_object_set_new(run, "steps_done", json_integer((json_int_t)r->step_count));
     json_object_set_new(run, "losses_every", json_integer((json_int_t)(r->course.every ? r->course.every : 1)));
     json_object_set_new(run, "steps_wanted", json_integer((json_int_t)r->steps_wanted));
+    json_object_set_new(run, "step_mean_s", number(r->step_mean_s));
     json_object_set_new(run, "images_per_s", number(r->images_per_s));
     json_object_set_new(run, "evaluation_accuracy", number(r->accuracy));
     json_object_set_new(run, "device", json_string(r->device));

@@ -99,8 +99,9 @@ typedef struct {
     uint64_t images_per_step;                    /* of all ranks; 0: text */
     /* Medians over the steps of the last plan without its first two; NaN if fewer than three are left. */
     double step_s, step_min_s, exposed_s, tokens_per_s;
-    uint64_t steps_wanted;                         /* so many steps this run needs for them */
-    double images_per_s;                           /* NaN: text */
+    double step_mean_s;    /* the mean over these steps, which predicted_step_s is for where steps draw their layers */
+    uint64_t steps_wanted; /* so many steps this run needs for them */
+    double images_per_s;   /* NaN: text */
     double predicted_step_s;                       /* predicted by the last plan; NaN: not predicted */
     sluice_plan_trial trials[SLC_TRAINING_TRIALS]; /* the plans that were tried */
     uint32_t trial_count;

@@ -335,7 +335,9 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
         SLUICE_INIT(sluice_step_options, .learning_rate = slc_run_rates_at(&t->rates, step), .exchange = exchange,
                     .group_rates = t->rates.group, .group_count = t->rates.group_count,
                     .micro_batches = (uint32_t)size.micro_batches, .layers_left_out = t->depth.left_out,
-                    .layer_left_out_count = t->depth.left_out_count, .shape = sluice_model_shape(t->model, size.length),
+                    .layer_left_out_count = t->depth.left_out_count, .layers_drawn = t->depth.drawn,
+                    .layer_probabilities = t->depth.keeps, .layer_drawn_count = t->depth.on ? t->depth.layers : 0,
+                    .shape = sluice_model_shape(t->model, size.length),
                     .extent = (double)size.length / (double)t->rates.sizes.whole);
     sluice_step_report report = SLUICE_INIT(sluice_step_report);
     *out =

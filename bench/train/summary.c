@@ -144,6 +144,13 @@ static double median_of(const double *kept, uint64_t count, double *values, doub
     return median;
 }
 
+static double mean_of(const double *kept, uint64_t count)
+{
+    double sum = 0;
+    for (uint64_t i = 0; i < count; i++) sum += kept[i];
+    return sum / (double)count;
+}
+
 static void summarise_phase(const slc_training_steady *s, double *values, slc_training_phase *out)
 {
     const uint64_t steady = count_steady(s);
@@ -169,6 +176,7 @@ sluice_status slc_training_summarise(slc_training_result *result)
     summarise_phase(&result->after_freeze, values, &result->compressed);
     result->exposed_s = median_of(all->exposed_s, steady, values, NULL);
     result->step_s = median_of(all->step_s, steady, values, &result->step_min_s);
+    result->step_mean_s = steady ? mean_of(all->step_s, steady) : NAN;
     result->steps_wanted = count_wanted(result);
     result->predicted_step_s = result->last_predicted_s;
     result->train_s = result->course.elapsed_s;

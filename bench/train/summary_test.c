@@ -44,8 +44,8 @@ static void medians_and_too_few(void **state)
         for (uint64_t count = 0; count <= MOST; count++) {
             slc_training_result run = make_run(measuring, count, true);
             const bool enough = count >= measuring + 5;
-            assert_true(enough ? run.step_s == 0.5 && run.step_min_s == 0.5
-                               : isnan(run.step_s) && isnan(run.step_min_s));
+            assert_true(enough ? run.step_s == 0.5 && run.step_min_s == 0.5 && run.step_mean_s == 0.5
+                               : isnan(run.step_s) && isnan(run.step_min_s) && isnan(run.step_mean_s));
             assert_true(enough ? run.exposed_s == 0.25 && run.tokens_per_s == 128
                                : isnan(run.exposed_s) && isnan(run.tokens_per_s));
             if (count) assert_int_equal(run.steps_wanted, measuring + 5);

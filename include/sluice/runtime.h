@@ -471,6 +471,14 @@ typedef struct {
      * fitted over it, so that the first plan of a shape is made from what steps of other lengths took. 0: the share of
      * its bytes that activations take in the step's shape. */
     double extent;
+    /* The layers that steps like this one draw, layer_drawn_count of them in any order, and the probability in (0, 1]
+     * with which each is kept; copied. Layers that are not named are always kept. Plans from measured times are made
+     * for the shortest mean step over such draws, predicted_step_s is that mean, and a new plan follows when the mean
+     * number of kept layers has moved by 5 % of all layers. What this step itself leaves out is layers_left_out. NULL:
+     * plans count on every layer. */
+    const sluice_layer *const *layers_drawn;
+    const double *layer_probabilities;
+    uint64_t layer_drawn_count;
 } sluice_step_options;
 
 /* The times, memory and traffic of a step. */
@@ -489,8 +497,7 @@ typedef struct {
     uint64_t peak_bytes;  /* highest end of any claim so far */
     uint64_t bytes_sent;  /* by this rank in this step, counted as messages would carry them */
     uint32_t plan;        /* which plan ran it: 1 is commit's, each re-plan counts one up */
-    double predicted_step_s; /* by that plan, from measured times; 0: not known, or the step had fewer micro-batches or
-                                left layers out */
+    double predicted_step_s; /* by that plan, from measured times; 0: not known, or the step ran less than it is for */
     double planning_s;       /* what step_begin took to move over to another shape, and step_end to plan again and to
                                 move over; 0: they did not */
 } sluice_step_report;

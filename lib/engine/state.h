@@ -45,13 +45,19 @@ typedef struct {
 
 enum { SLC_BAD_EXCHANGE, SLC_BAD_LOCAL, SLC_BADS };
 
+/* Layers that steps draw (sluice_step_options.layers_drawn). */
+typedef struct {
+    double *keeps; /* [layers] the probability with which the last step kept each; 1 for those that are not drawn */
+    bool any;      /* the last step drew some */
+} slc_drawn_layers;
+
 /* The shapes of steps, and the plans that do not run (replan/shapes.c). */
 typedef struct {
     uint32_t now; /* the shape of the job and of the plan that runs */
     slc_shape_plan kept[SLUICE_SHAPES_MOST + 1];
     slc_shape_times measured[SLUICE_SHAPES_MOST + 1];
     uint32_t fitted[SLUICE_SHAPES_MOST + 1]; /* a shape's plan was made from times at so many lengths */
-    double took_s; /* to move over to the shape of this step */
+    double took_s;                           /* to move over to the shape of this step */
 } slc_shapes;
 
 struct sluice_runtime {
@@ -80,6 +86,7 @@ struct sluice_runtime {
     slc_current_plan current;
     slc_trials trials;
     slc_shapes shapes;
+    slc_drawn_layers drawn;
     slc_runtime_memory memory;
 
     slc_mode mode;

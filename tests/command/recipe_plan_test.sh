@@ -128,7 +128,7 @@ check 'a run that begins with too many' '2 1' \
     "$? $(grep -c 'wrong.json: --micro-batches-from 5 is above --micro-batches 4' "$work/err")"
 
 # Layers that are dropped take less and send less, the more the longer the run is; the first phase ends where the mean
-# depth has fallen by a twentieth.
+# depth has fallen by a twentieth of all layers.
 printf '{"version": 1, "steps": 6000, "depth": {"pld": "0.4,0.001"}}' >"$work/depth.json"
 plan --recipe "$work/depth.json"
 check 'a run that drops layers' 0 $?
@@ -138,7 +138,7 @@ phases = json.load(open(sys.argv[1]))["phases"]
 layers, step, sent = ([p[k] for p in phases] for k in ("layers", "predicted_step_s", "bytes_sent"))
 blocks, last = 4, 4 - 3 * (1 - 0.4) / 2
 mean = lambda t: blocks - 3 * (1 - (0.6 * math.exp(-0.001 * t) + 0.4)) / 2
-ends = next(t for t in range(6000) if mean(t) <= blocks - 0.05 * blocks)
+ends = next(t for t in range(6000) if mean(t) <= blocks - 0.05 * (blocks + 2))
 print(phases[0]["steps"] == ends, layers[0] > layers[-1] and abs(layers[-1] - 2 - last) < 0.35,
       step[0] > step[-1], sent[0] > sent[-1], sum(p["steps"] for p in phases))
 PY

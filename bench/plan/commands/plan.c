@@ -353,13 +353,27 @@ static sluice_status print_change(const planning *p, FILE *out, json_t *json)
     return compare_plans(out, p->profile, plans, names, json);
 }
 
-static sluice_status print_run(const planning *p, FILE *out, json_t *json)
+/* Plans for steps that draw their layers, as the whole plan was asked for otherwise. */
+static sluice_status plan_drawn(void *context, const slc_times *times, slc_plan **out)
+{
+    const planning *p = context;
+    slc_plan_request request = p->request;
+    slc_plan_answer answer = {0};
+    request.times = times;
+    sluice_status status = slc_plan_for_budget(&p->profile->job, &request, &answer);
+    *out = answer.plan;
+    return status;
+}
+
+static sluice_status print_run(planning *p, FILE *out, json_t *json)
 {
     char words[120];
     const slc_whole_run run = {.whole = {p->profile, p->answer.plan},
                                .sizes = p->run->sizes,
                                .depth = p->run->drops ? &p->run->depth : NULL,
                                .steps = p->run->steps,
+                               .plan_drawn = plan_drawn,
+                               .planner = p,
                                .plan_of = slc_plan_lengths_plan_of,
                                .set_times = slc_plan_lengths_set_times,
                                .context = &p->run->lengths};

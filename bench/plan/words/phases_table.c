@@ -16,9 +16,6 @@
 
 enum { MOST_LINES = 20, LOOKS = 64 };
 
-/* A phase ends where the mean depth has fallen by this share of the layers. */
-static const double DEPTH_SHARE = 0.05;
-
 /* ---- Finding ---- */
 
 /* Bytes that a rank sends in an item. Both halves of an all-reduce send what a reduction or a gather does. */
@@ -73,54 +70,95 @@ static void draw_layers(const slc_whole_run *run, uint64_t step, bool *left_out)
         left_out[1 + b] = !slc_recipe_depth_draw(run->depth, step, b, slc_recipe_depth_keeps(theta, blocks, b));
 }
 
+/* A phase ends where the mean depth has moved so far that a run plans anew. */
 static uint64_t next_change(const slc_whole_run *run, uint64_t from)
 {
+    const uint32_t blocks = blocks_of(run);
+    const double share = 0.01 * SLC_DEPTH_PERCENT * run->whole.profile->job.layer_count / (blocks ? blocks : 1);
     uint64_t next = slc_least(slc_recipe_size_changes(&run->sizes, from), run->steps);
-    if (run->depth) next = slc_least(next, slc_recipe_depth_changes(run->depth, blocks_of(run), from, DEPTH_SHARE));
+    if (run->depth) next = slc_least(next, slc_recipe_depth_changes(run->depth, blocks, from, share));
     return next;
 }
 
-/* Adds what step `number` takes, under a plan and with these times, to the sums of its phase. */
-static sluice_status add_step(const slc_whole_run *run, const slc_phase_plan *under, const slc_times *times,
-                              uint64_t number, bool *left_out, slc_run_phase *sum)
+/* A phase, and the plan and the times that its steps have. */
+typedef struct {
+    const slc_whole_run *run;
+    uint64_t from, looks; /* steps that are looked at, which lie evenly in the phase */
+    slc_phase_plan under;
+    slc_plan *own; /* made for the phase; NULL: none was */
+    slc_times times;
+    bool *left_out; /* [looks * layers] */
+} phase_steps;
+
+/* Gives the times the probabilities of the phase's first step, and plans for them. */
+static sluice_status plan_phase(phase_steps *s)
 {
-    const slc_job *job = &under->profile->job;
-    const run_step step = {(uint32_t)sum->micro_batches, run->depth ? left_out : NULL};
-    if (run->depth) draw_layers(run, number, left_out);
-    const slc_simulation options = {.micro_batches = step.micro_batches, .left_out = step.left_out};
-    slc_forecast forecast;
-    sluice_status status = slc_simulate(job, times, under->plan, &options, &forecast);
-    if (status) return status;
-    sum->step_s += forecast.step_s;
-    sum->sent += bytes_of_step(job, under->plan, &step);
-    for (uint32_t l = 0; l < job->layer_count; l++) sum->layers += !left_out[l];
-    return SLUICE_OK;
+    const slc_whole_run *run = s->run;
+    const slc_job *job = &s->under.profile->job;
+    const uint32_t blocks = blocks_of(run);
+    const double theta = slc_recipe_depth_theta(run->depth, s->from);
+    double *keeps = malloc(((size_t)job->layer_count + 1) * sizeof *keeps);
+    if (!keeps) return slc_error(SLUICE_ERR_MEMORY, "probabilities of %u layers", job->layer_count);
+    for (uint32_t l = 0; l < job->layer_count; l++)
+        keeps[l] = l && l <= blocks ? slc_recipe_depth_keeps(theta, blocks, l - 1) : 1;
+    sluice_status status = slc_times_set_keeps(job, keeps, &s->times);
+    free(keeps);
+    if (status || !s->times.keeps || !run->plan_drawn || s->under.plan != run->whole.plan) return status;
+    status = run->plan_drawn(run->planner, &s->times, &s->own);
+    if (!status) s->under.plan = s->own;
+    return status;
 }
 
-/* Steps of one size are alike unless their layers are drawn. Then some of them are looked at, which lie evenly in the
- * phase. */
-static sluice_status find_phase(const slc_whole_run *run, uint64_t from, bool *left_out, slc_run_phase *out)
+/* Adds what the steps that are looked at take to the sums of their phase. */
+static sluice_status add_steps(const phase_steps *s, uint64_t steps, slc_run_phase *sum)
 {
-    const uint64_t steps = next_change(run, from) - from, looks = run->depth ? slc_least(steps, LOOKS) : 1;
+    const slc_job *job = &s->under.profile->job;
+    const uint32_t micro_batches = (uint32_t)sum->micro_batches;
+    const slc_simulation options = {
+        .micro_batches = micro_batches, .left_out = s->left_out, .draws = (uint32_t)s->looks};
+    slc_forecast forecast;
+    sluice_status status = SLUICE_OK;
+    for (uint64_t i = 0; i < s->looks; i++) {
+        bool *left_out = s->left_out + i * job->layer_count;
+        const run_step step = {micro_batches, s->run->depth ? left_out : NULL};
+        if (s->run->depth) draw_layers(s->run, s->from + i * steps / s->looks, left_out);
+        sum->sent += bytes_of_step(job, s->under.plan, &step);
+        for (uint32_t l = 0; l < job->layer_count; l++) sum->layers += !left_out[l];
+    }
+    status = slc_simulate(job, &s->times, s->under.plan, &options, &forecast);
+    sum->step_s = forecast.step_s;
+    return status;
+}
+
+/* Steps of one size are alike unless their layers are drawn; then some of them are looked at. */
+static sluice_status find_phase(const slc_whole_run *run, uint64_t from, slc_run_phase *out, bool *by_depth)
+{
+    const uint64_t steps = next_change(run, from) - from;
     const slc_recipe_step size = slc_recipe_step_at(&run->sizes, from);
-    const slc_phase_plan under = size.length ? run->plan_of(run->context, &size) : run->whole;
-    const slc_job *job = &under.profile->job;
-    slc_times times;
-    sluice_status status = slc_times_copy(job, &under.profile->times, &times);
-    if (status) return status;
-    if (size.length) run->set_times(run->context, &under, &size, &times);
+    phase_steps s = {.run = run,
+                     .from = from,
+                     .looks = run->depth ? slc_least(steps, LOOKS) : 1,
+                     .under = size.length ? run->plan_of(run->context, &size) : run->whole};
+    const slc_job *job = &s.under.profile->job;
     *out = (slc_run_phase){.first = from + 1,
                            .steps = steps,
                            .micro_batches = size.micro_batches,
                            .length = size.length,
                            .tokens = steps * size.tokens * run->sequences};
-    for (uint64_t i = 0; !status && i < looks; i++)
-        status = add_step(run, &under, &times, from + i * steps / looks, left_out, out);
-    slc_times_fini(&times);
-    out->step_s /= (double)looks;
-    out->layers /= (double)looks;
-    out->sent = (out->sent + looks / 2) / looks;
-    out->strategies = slc_strategy_counts_of(job, under.plan->strategies);
+    sluice_status status = slc_times_copy(job, &s.under.profile->times, &s.times);
+    if (status) return status;
+    if (size.length) run->set_times(run->context, &s.under, &size, &s.times);
+    s.left_out = calloc(s.looks * (job->layer_count + (size_t)1), sizeof *s.left_out);
+    if (!s.left_out) status = slc_error(SLUICE_ERR_MEMORY, "layers of %llu steps", (unsigned long long)s.looks);
+    if (!status && run->depth) status = plan_phase(&s);
+    if (!status) status = add_steps(&s, steps, out);
+    if (!status) out->strategies = slc_strategy_counts_of(job, s.under.plan->strategies);
+    out->layers /= (double)s.looks;
+    out->sent = (out->sent + s.looks / 2) / s.looks;
+    *by_depth |= s.own != NULL;
+    slc_plan_destroy(s.own);
+    slc_times_fini(&s.times);
+    free(s.left_out);
     return status;
 }
 
@@ -130,15 +168,13 @@ sluice_status slc_run_phases_find(const slc_whole_run *run, slc_run_phases *out)
     *out = (slc_run_phases){.one_plan = true, .drops = run->depth != NULL};
     for (uint64_t from = 0; from < run->steps; from = next_change(run, from)) count++;
     out->phases = calloc(count + 1, sizeof *out->phases);
-    bool *left_out = calloc(run->whole.profile->job.layer_count + 1, sizeof *left_out);
     sluice_status status = SLUICE_OK;
-    if (!out->phases || !left_out) status = slc_error(SLUICE_ERR_MEMORY, "%zu phases of a run", count);
+    if (!out->phases) status = slc_error(SLUICE_ERR_MEMORY, "%zu phases of a run", count);
     for (uint64_t from = 0; !status && from < run->steps; from = next_change(run, from)) {
         const slc_recipe_step size = slc_recipe_step_at(&run->sizes, from);
         out->one_plan &= !size.length || run->plan_of(run->context, &size).plan == run->whole.plan;
-        status = find_phase(run, from, left_out, &out->phases[out->count++]);
+        status = find_phase(run, from, &out->phases[out->count++], &out->by_depth);
     }
-    free(left_out);
     return status;
 }
 
@@ -186,7 +222,9 @@ void slc_run_phases_print(FILE *out, const slc_run_phases *all)
     slc_run_phase sum = {0};
     double s = 0;
     char steps[80];
-    if (all->one_plan)
+    if (all->by_depth)
+        fprintf(out, "the run    phases, each under a plan for the layers that its steps keep\n");
+    else if (all->one_plan)
         fprintf(out, "the run    phases of this plan; units: %s\n",
                 slc_strategy_counts_in_words(&all->phases->strategies).text);
     else

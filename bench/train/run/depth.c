@@ -15,12 +15,19 @@ sluice_status slc_training_depth_begin(const slc_training_options *options, slui
                               .layers = sluice_model_get_config(model)->layers};
     if (!d->on) return SLUICE_OK;
     d->left_out = calloc(d->layers, sizeof *d->left_out);
-    return d->left_out ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "%u layers to leave out", d->layers);
+    d->drawn = calloc(d->layers, sizeof *d->drawn);
+    d->keeps = calloc(d->layers, sizeof *d->keeps);
+    if (!d->left_out || !d->drawn || !d->keeps)
+        return slc_error(SLUICE_ERR_MEMORY, "%u layers to leave out", d->layers);
+    for (uint32_t l = 0; l < d->layers; l++) d->drawn[l] = sluice_model_block(model, l);
+    return SLUICE_OK;
 }
 
 void slc_training_depth_end(slc_training_depth *d)
 {
     free(d->left_out);
+    free(d->drawn);
+    free(d->keeps);
 }
 
 sluice_status slc_training_depth_take(slc_training_depth *d, uint64_t step)
@@ -29,9 +36,9 @@ sluice_status slc_training_depth_take(slc_training_depth *d, uint64_t step)
     sluice_status status = SLUICE_OK;
     d->left_out_count = 0;
     for (uint32_t l = 0; d->on && !status && l < d->layers; l++) {
-        const double p = slc_recipe_depth_keeps(theta, d->layers, l);
+        const double p = d->keeps[l] = slc_recipe_depth_keeps(theta, d->layers, l);
         if (!slc_recipe_depth_draw(&d->recipe, step, l, p))
-            d->left_out[d->left_out_count++] = sluice_model_block(d->model, l);
+            d->left_out[d->left_out_count++] = d->drawn[l];
         else
             status = sluice_model_scale_branches(d->model, l, slc_recipe_depth_factor(theta, d->layers, l, d->compat));
     }

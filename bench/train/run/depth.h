@@ -11,6 +11,8 @@ typedef struct {
     uint32_t layers;
     const sluice_layer **left_out; /* of the step that was taken last */
     uint64_t left_out_count;
+    const sluice_layer **drawn; /* [layers], and the probability with which that step kept each */
+    double *keeps;
 } slc_training_depth;
 
 /* *out keeps the model. Errors: MEMORY. */

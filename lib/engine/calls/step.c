@@ -88,10 +88,17 @@ static void take_group_rates(const sluice_runtime *rt, slc_step_state *step, con
         step->group_rates[g] = options->group_rates[g];
 }
 
-/* Does the step run less than its plan has? */
+/* Does the step run less than its plan is for? Steps that draw their layers differ, but each is one of those over which
+ * a plan for draws takes its mean. */
 static bool is_partial(const sluice_runtime *rt, const slc_step_state *step)
 {
-    return step->leaves_out || step->micro_batches < rt->job.micro_batches;
+    return (step->leaves_out && !rt->current.times.keeps) || step->micro_batches < rt->job.micro_batches;
+}
+
+/* Is the step no usual one? While a first plan is measured, steps that draw their layers are. */
+static bool is_unlike(const sluice_runtime *rt, const slc_step_state *step)
+{
+    return is_partial(rt, step) && !(rt->drawn.any && step->micro_batches == rt->job.micro_batches);
 }
 
 /* All ranks turn to another shape together; a rank that does not ends the job with a line that names both calls. */
@@ -170,7 +177,7 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
     if (!status) status = slc_pass_begin(rt, pass);
     if (!status) status = slc_pass_leave_out(rt, pass, &step->exposed_s);
     if (status) return slc_runtime_fail(rt, status);
-    if (is_partial(rt, step)) slc_measure_unlike(rt->measure);
+    if (is_unlike(rt, step)) slc_measure_unlike(rt->measure);
     rt->mode = SLC_IN_STEP;
     return SLUICE_OK;
 }

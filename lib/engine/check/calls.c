@@ -19,6 +19,7 @@ typedef struct {
     uint64_t exchange, micro_batches;
     uint64_t group_rates; /* hash over all; 0: none */
     uint64_t left_out;    /* layers: hash over their numbers; 0: none */
+    uint64_t drawn;       /* layers: hash over their numbers and probabilities; 0: none */
     uint64_t written;     /* hash over all parameters */
 } saying;
 
@@ -69,6 +70,12 @@ static sluice_status compare_saying(const saying *zero, const saying *other, int
         return slc_error(SLUICE_ERR_MISMATCH,
                          "%s: layers_left_out are others on rank 0 and on rank %d; give every rank the same",
                          zero->call, r);
+    if (zero->drawn != other->drawn)
+        return slc_error(
+            SLUICE_ERR_MISMATCH,
+            "%s: layers_drawn, or layer_probabilities, are others on rank 0 and on rank %d; give every rank "
+            "the same",
+            zero->call, r);
     return SLUICE_OK;
 }
 
@@ -131,6 +138,16 @@ static uint64_t hash_left_out(const sluice_runtime *rt, const sluice_step_option
     return hash;
 }
 
+static uint64_t hash_drawn(const sluice_step_options *options)
+{
+    uint64_t hash = options->layers_drawn && options->layer_drawn_count ? SLC_FNV_START : 0;
+    for (uint64_t i = 0; hash && i < options->layer_drawn_count; i++) {
+        hash = slc_fnv(hash, &options->layers_drawn[i]->index, sizeof options->layers_drawn[i]->index);
+        hash = slc_fnv(hash, &options->layer_probabilities[i], sizeof options->layer_probabilities[i]);
+    }
+    return hash;
+}
+
 sluice_status slc_check_call(sluice_runtime *rt, const char *call, const sluice_param *param,
                              const sluice_step_options *options)
 {
@@ -148,6 +165,7 @@ sluice_status slc_check_call(sluice_runtime *rt, const char *call, const sluice_
             mine.group_rates =
                 slc_fnv(SLC_FNV_START, options->group_rates, rt->model.group_count * sizeof *options->group_rates);
         mine.left_out = hash_left_out(rt, options);
+        mine.drawn = hash_drawn(options);
     }
     mine.written = slc_fnv(SLC_FNV_START, rt->check->written, rt->model.param_count * sizeof *rt->check->written);
     saying *all = malloc((size_t)rt->size * sizeof *all);

@@ -100,6 +100,8 @@ sluice_status slc_measure_usual_step(sluice_runtime *rt, sluice_step_parts *step
  * ones on the slowest rank each. Times that were not measured, and the link, are estimated. Collective, between steps,
  * everything complete. The caller frees with slc_times_fini. */
 sluice_status slc_engine_measure_times(sluice_runtime *rt, slc_times *out);
+/* Gives times the probabilities with which the last step has kept its layers. Errors: MEMORY. */
+sluice_status slc_measure_set_keeps(const sluice_runtime *rt, slc_times *times);
 
 /* Seconds of a slot on this rank, the median since the last reset; 0: it was not measured. */
 double slc_measured_slot_s(const slc_measure *measure, uint32_t slot);

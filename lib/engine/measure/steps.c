@@ -76,7 +76,9 @@ typedef struct {
 sluice_status slc_measure_usual_step(sluice_runtime *rt, sluice_step_parts *step, double *late_s)
 {
     const slc_measure *m = rt->measure;
-    known own = {slc_kept_steps_usual(&m->kept), m->met ? m->late_s / (double)m->met : 0};
+    const sluice_step_parts usual =
+        rt->current.times.keeps ? slc_kept_steps_mean(&m->kept) : slc_kept_steps_usual(&m->kept);
+    known own = {usual, m->met ? m->late_s / (double)m->met : 0};
     known *all = calloc((size_t)rt->size, sizeof *all), *slowest = all;
     if (!all) return slc_runtime_fail(rt, slc_error(SLUICE_ERR_MEMORY, "steps of %d ranks", rt->size));
     sluice_status status = sluice_world_all_gather(rt->world, &own, sizeof own, all);

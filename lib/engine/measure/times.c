@@ -201,6 +201,12 @@ static void set_if_found(double *time, double found)
     if (found > 0) *time = found;
 }
 
+sluice_status slc_measure_set_keeps(const sluice_runtime *rt, slc_times *times)
+{
+    const bool all = slc_is_stage(&rt->stage); /* a stage's layers are its own, and steps leave none of them out */
+    return slc_times_set_keeps(&rt->job, all ? NULL : rt->drawn.keeps, times);
+}
+
 sluice_status slc_engine_measure_times(sluice_runtime *rt, slc_times *out)
 {
     uint32_t slots = slc_job_slots(&rt->job), layers = rt->job.layer_count;
@@ -223,6 +229,8 @@ sluice_status slc_engine_measure_times(sluice_runtime *rt, slc_times *out)
     set_if_found(&out->compress_s_per_element, rest[2 + SLC_MEASURE_COMPRESS]);
     set_if_found(&out->apply_s_per_element, rest[2 + SLC_MEASURE_APPLY]);
     set_if_found(&out->average_s_per_element, rest[2 + SLC_MEASURE_AVERAGE]);
+    status = slc_measure_set_keeps(rt, out);
+    if (status) slc_times_fini(out);
 
 out:
     free(found);

@@ -10,6 +10,7 @@
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/drain.h"
 #include "lib/engine/step/pass.h"
+#include "lib/plan/left_out.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -196,11 +197,41 @@ static sluice_status notice_drift(sluice_runtime *rt)
     return SLUICE_OK;
 }
 
+/* ---- Depth ---- */
+
+/* Is the plan that runs, made from measured times, for steps of another mean depth? Probabilities are equal on all
+ * ranks, and so are the times, so that all of them find the same. */
+static bool depth_has_moved(const sluice_runtime *rt, double *from, double *to)
+{
+    if (!rt->current.measured || slc_is_stage(&rt->stage)) return false;
+    *from = *to = 0;
+    for (uint32_t l = 0; l < rt->job.layer_count; l++) *to += rt->drawn.keeps[l];
+    *from = slc_times_depth(&rt->job, &rt->current.times);
+    return slc_depth_moved(&rt->job, *from, *to);
+}
+
+static void plan_for_depth(sluice_runtime *rt, double from, double to)
+{
+    if (rt->rank == 0)
+        slc_log(SLC_LOG_INFO,
+                "step %llu: steps keep %.2f of %u layers in the mean, and plan %u was made for %.2f: measuring and "
+                "planning again",
+                (unsigned long long)rt->step, to, rt->job.layer_count, rt->current.number, from);
+    rt->planning.replan_due = true;
+    rt->planning.due_from = rt->current.steps;
+}
+
 sluice_status slc_engine_after_step(sluice_runtime *rt)
 {
+    double from, to;
     rt->current.steps++;
     if (rt->trials.on) return slc_trials_after_step(rt);
-    if (!rt->planning.replan_due) return notice_drift(rt);
+    if (!rt->planning.replan_due && depth_has_moved(rt, &from, &to)) {
+        plan_for_depth(rt, from, to);
+        return SLUICE_OK;
+    }
+    /* Steps that draw their layers are expected to differ. */
+    if (!rt->planning.replan_due) return rt->current.times.keeps ? SLUICE_OK : notice_drift(rt);
     const uint64_t steps = rt->current.steps - rt->planning.due_from;
     if (steps == WARM_UP_STEPS) {
         sluice_status status = slc_runtime_drain(rt);

@@ -115,6 +115,8 @@ static sluice_status make_plan(sluice_runtime *rt, double extent, slc_shape_plan
     if (status) return status;
     out->measured = *lengths > 0;
     out->unproven_times = wants;
+    if (out->measured) status = slc_measure_set_keeps(rt, &out->times);
+    if (status) return status;
     request.times = out->measured ? &out->times : NULL;
     return wants && !out->measured ? slc_engine_share_simple_plan(rt, &request, &out->answer)
                                    : slc_engine_share_plan(rt, &request, &out->answer);

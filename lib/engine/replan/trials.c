@@ -208,7 +208,8 @@ sluice_status slc_trials_begin(sluice_runtime *rt)
     slc_trials *trials = &rt->trials;
     const uint32_t longest = SLC_TRIALS_MAX - 1;
     uint32_t most = rt->config.replan_trials < longest ? rt->config.replan_trials : longest;
-    if (!rt->current.measured || rt->size == 1 || rt->compression.on || rt->planning.kept) most = 0;
+    /* Steps that draw their layers differ by more than the plans do. */
+    if (!rt->current.measured || rt->size == 1 || rt->compression.on || rt->planning.kept || rt->drawn.any) most = 0;
     sluice_status status = sluice_world_broadcast(rt->world, &most, sizeof most, 0);
     if (status || !most) return slc_runtime_fail(rt, status);
     char error[1024]; /* the caller's last one, because that there is no further plan is no error */

@@ -17,7 +17,9 @@ sluice_status slc_left_out_create(sluice_runtime *rt)
         if (!step->left_out || !step->updates)
             return slc_error(SLUICE_ERR_MEMORY, "updates of %u parameters", rt->model.param_count);
     }
-    return SLUICE_OK;
+    rt->drawn.keeps = calloc(rt->model.layer_count, sizeof *rt->drawn.keeps);
+    return rt->drawn.keeps ? SLUICE_OK
+                           : slc_error(SLUICE_ERR_MEMORY, "probabilities of %u layers", rt->model.layer_count);
 }
 
 void slc_left_out_destroy(sluice_runtime *rt)
@@ -26,18 +28,20 @@ void slc_left_out_destroy(sluice_runtime *rt)
         free(rt->steps[i].left_out);
         free(rt->steps[i].updates);
     }
+    free(rt->drawn.keeps);
 }
 
-static sluice_status check_layer(const sluice_runtime *rt, const sluice_layer *layer, uint64_t place)
+/* `list`: the option that names the layer, at `place`. */
+static sluice_status check_layer(const sluice_runtime *rt, const sluice_layer *layer, const char *list, uint64_t place)
 {
     if (!layer || layer->rt != rt)
-        return slc_error(SLUICE_ERR_ARGUMENT, "step_begin: layers_left_out[%llu] is no layer of this runtime",
+        return slc_error(SLUICE_ERR_ARGUMENT, "step_begin: %s[%llu] is no layer of this runtime", list,
                          (unsigned long long)place);
     if (layer->index && layer->index + 1 < rt->model.layer_count) return SLUICE_OK;
     return slc_error(SLUICE_ERR_ARGUMENT,
-                     "step_begin: layers_left_out: layer \"%s\" is the %s one, which every step runs; leave out layers "
+                     "step_begin: %s: layer \"%s\" is the %s one, which every step runs; leave out layers "
                      "between the first and the last",
-                     layer->name, layer->index ? "last" : "first");
+                     list, layer->name, layer->index ? "last" : "first");
 }
 
 /* A layer that looks rows up of a table that is not its own is found by the parameter. */
@@ -54,10 +58,39 @@ static sluice_status check_look_ups(const sluice_runtime *rt, const sluice_layer
     return SLUICE_OK;
 }
 
-sluice_status slc_left_out_check(const sluice_runtime *rt, const sluice_step_options *options)
+static uint64_t count_left_out(const sluice_step_options *options)
+{
+    return options->layers_left_out ? options->layer_left_out_count : 0;
+}
+
+static uint64_t count_drawn(const sluice_step_options *options)
+{
+    return options->layers_drawn ? options->layer_drawn_count : 0;
+}
+
+static sluice_status check_drawn(const sluice_runtime *rt, const sluice_step_options *options)
 {
     sluice_status status = SLUICE_OK;
-    if (!options->layers_left_out || !options->layer_left_out_count) return SLUICE_OK;
+    if (count_drawn(options) && !options->layer_probabilities)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "step_begin: layers_drawn without layer_probabilities; give one for each");
+    for (uint64_t i = 0; !status && i < count_drawn(options); i++) {
+        const double p = options->layer_probabilities[i];
+        if (!(p > 0 && p <= 1))
+            status = slc_error(SLUICE_ERR_ARGUMENT,
+                               "step_begin: layer_probabilities[%llu] is %g; it must be above 0 and at most 1",
+                               (unsigned long long)i, p);
+        const sluice_layer *layer = options->layers_drawn[i];
+        const bool of_others = !layer || layer->rt != rt;
+        if (!status && (p < 1 || of_others)) status = check_layer(rt, layer, "layers_drawn", i);
+    }
+    return status;
+}
+
+sluice_status slc_left_out_check(const sluice_runtime *rt, const sluice_step_options *options)
+{
+    sluice_status status = check_drawn(rt, options);
+    if (status || !count_left_out(options)) return status;
     if (slc_is_stage(&rt->stage))
         return slc_error(SLUICE_ERR_UNSUPPORTED,
                          "step_begin: layers_left_out: in a pipeline every step runs all layers, because its stages "
@@ -68,16 +101,21 @@ sluice_status slc_left_out_check(const sluice_runtime *rt, const sluice_step_opt
                          "take another optimizer, or leave it NULL",
                          rt->optimizer.name);
     for (uint64_t i = 0; !status && i < options->layer_left_out_count; i++) {
-        status = check_layer(rt, options->layers_left_out[i], i);
+        status = check_layer(rt, options->layers_left_out[i], "layers_left_out", i);
         if (!status) status = check_look_ups(rt, options->layers_left_out[i]);
     }
     return status;
 }
 
-void slc_left_out_take(const sluice_runtime *rt, slc_step_state *step, const sluice_step_options *options)
+void slc_left_out_take(sluice_runtime *rt, slc_step_state *step, const sluice_step_options *options)
 {
     memset(step->left_out, 0, rt->model.layer_count * sizeof *step->left_out);
-    step->leaves_out = options->layers_left_out && options->layer_left_out_count;
+    for (uint32_t l = 0; l < rt->model.layer_count; l++) rt->drawn.keeps[l] = 1;
+    rt->drawn.any = count_drawn(options) > 0;
+    for (uint64_t i = 0; i < count_drawn(options); i++)
+        if (options->layer_probabilities[i] < 1)
+            rt->drawn.keeps[options->layers_drawn[i]->index] = options->layer_probabilities[i];
+    step->leaves_out = count_left_out(options) > 0;
     for (uint64_t i = 0; step->leaves_out && i < options->layer_left_out_count; i++)
         step->left_out[options->layers_left_out[i]->index] = true;
     for (uint32_t p = 0; p < rt->model.param_count; p++) step->updates[p] = step->step - rt->model.params[p]->missed;

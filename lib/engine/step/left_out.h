@@ -4,15 +4,15 @@
 #include "lib/engine/state.h"
 #include "lib/plan/plan.h"
 
-/* Makes memory for the layers that steps leave out, once for each of the two steps that may be under way. Errors:
- * MEMORY. */
+/* Makes memory for the layers that steps leave out, once for each of the two steps that may be under way, and for those
+ * that steps draw. Errors: MEMORY. */
 sluice_status slc_left_out_create(sluice_runtime *rt);
 void slc_left_out_destroy(sluice_runtime *rt);
 
-/* Refuses layers that cannot be left out. Errors: ARGUMENT, UNSUPPORTED. */
+/* Refuses layers that cannot be left out, or drawn, and probabilities that are none. Errors: ARGUMENT, UNSUPPORTED. */
 sluice_status slc_left_out_check(const sluice_runtime *rt, const sluice_step_options *options);
-/* Takes over the layers of a step that begins, and numbers the updates of all parameters. */
-void slc_left_out_take(const sluice_runtime *rt, slc_step_state *step, const sluice_step_options *options);
+/* Takes over the layers of a step that begins, left out or drawn, and numbers the updates of all parameters. */
+void slc_left_out_take(sluice_runtime *rt, slc_step_state *step, const sluice_step_options *options);
 /* The step has been applied: counts what it left out. */
 void slc_left_out_count(sluice_runtime *rt, const slc_step_state *step);
 
