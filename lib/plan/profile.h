@@ -8,7 +8,8 @@
 #include <stddef.h>
 
 /* A file says the lowest version that has all that is in it. */
-enum { SLC_PROFILE_VERSION = 1, SLC_PROFILE_VERSION_STAGES = 2, SLC_PLAN_VERSION = 1, SLC_PLAN_VERSION_STAGES = 2 };
+enum { SLC_PROFILE_VERSION = 1, SLC_PROFILE_VERSION_STAGES = 2, SLC_PROFILE_VERSION_DRAWN = 3 };
+enum { SLC_PLAN_VERSION = 1, SLC_PLAN_VERSION_STAGES = 2 };
 
 /* The lengths of a unit's tensors; a compressed exchange keeps tensors apart. */
 typedef struct {

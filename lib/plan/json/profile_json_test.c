@@ -75,6 +75,9 @@ static void draw_times(const slc_job *job, test_dice *dice, slc_times *times)
     if (test_beside(dice, 106, 2))
         times->link.channel = (slc_link_line){0x1p-20, 1 + (double)test_beside(dice, 107, 99)};
     if (test_beside(dice, 108, 2)) times->weight_s = calloc(job->layer_count, sizeof(double));
+    if (test_beside(dice, 109, 2)) times->keeps = calloc(job->layer_count, sizeof(double));
+    for (uint32_t l = 0; times->keeps && l < job->layer_count; l++)
+        times->keeps[l] = l ? 1 - 0x1p-7 * (double)test_beside(dice, 190 + l, 99) : 0.75;
     if (times->link.kappa > times->link.sigma) times->link.kappa = times->link.sigma;
     for (uint32_t s = 0; s < slc_job_slots(job); s++) times->slot_s[s] = draw_real(dice) * 0x1p-32;
     for (uint32_t l = 0; l < job->layer_count; l++) times->recompute_s[l] = draw_real(dice) * 0x1p-32;
@@ -404,7 +407,7 @@ static const change wrong[] = {
     {"\"world\": 4", "\"world\": 0", "$.world: 0 is no count; give a whole number from 1"},
     {"\"world\": 4", "\"world\": 2000000", "$.world: 2000000 ranks"},
     {"\"world\": 4", "\"world\": 2.5", "$.world: 2.5 is no count"},
-    {"\"version\": 1", "\"version\": 3", "$.version: version 3; this program reads 1"},
+    {"\"version\": 1", "\"version\": 4", "$.version: version 4; this program reads 1"},
     {"\"version\": 1, ", "", "$.version: is missing; this program reads 1"},
     {"\"version\": 1", "\"version\": 1, \"world\": 4", "line 1, column"},
     {"1.5e6", "1.5", "$.units[1].parameters: 1.5 is no size"},
@@ -511,13 +514,16 @@ static void what_pipelines_ask_for_is_version_2(void **state)
 }
 
 static const change wrong_stages[] = {
-    {"\"version\": 2", "\"version\": 3", "$.version: version 3; this program reads 1 to 2"},
+    {"\"version\": 2", "\"version\": 4", "$.version: version 4; this program reads 1 to 3"},
     {"\"version\": 2", "\"version\": 1", "$.link.channel: is a key of version 2; write \"version\": 2"},
     {"\"latency_s\": 0.5", "\"latency_s\": -1", "$.link.channel.latency_s: -1 is no time"},
     {"\"input_s\": 0.75, \"weight_s\": 0.5", "\"input_s\": 0.75", "$.layers[0].weight_s: is missing beside input_s"},
     {"\"input_s\": 0.75", "\"input_s\": 0.75, \"backward_s\": 1", "$.layers[0].input_s: there is a backward_s too"},
     {"\"input_s\": 0.75, ", "", "$.layers[0].backward_s: is missing; give seconds"},
     {"\"weight_s\": 1.5", "\"weight_s\": 2.5", "$.layers[1].weight_s: 2.5 seconds of a backward of 2; give at most"},
+    {"\"weight_s\": 1.5", "\"weight_s\": 1.5, \"keeps\": 0.5", "$.layers[1].keeps: is a key of version 3; write"},
+    {"\"weight_s\": 1.5", "\"weight_s\": 1.5, \"keeps\": 1.5", "$.layers[1].keeps: 1.5; give a probability above 0"},
+    {"\"weight_s\": 1.5", "\"weight_s\": 1.5, \"keeps\": 0", "$.layers[1].keeps: 0; give a probability above 0"},
     {"\"layer\": \"c\"", "\"layer\": \"a\"", "$.activations[0].readers[1]: it begins in layer \"a\""},
     {"\"layer\": \"c\"", "\"layer\": \"b\"", "$.activations[0].readers[1]: layer \"b\" comes at or before \"b\""},
     {"\"layer\": \"c\"", "\"layer\": \"d\"", "$.activations[0].readers[1]: there is no layer \"d\""},

@@ -63,12 +63,11 @@ static const slc_json_field top_fields[] = {
 };
 
 /* Refuses a key that files of version 1 do not have. */
-static sluice_status need_version(const slc_profile_reader *r, const slc_json_place *in, const char *key)
+static sluice_status need_version(const slc_profile_reader *r, const slc_json_place *in, const char *key, int version)
 {
     slc_json_place at = {in, key, 0};
-    if (r->row.version >= SLC_PROFILE_VERSION_STAGES) return SLUICE_OK;
-    return slc_json_fault(&at, "is a key of version %d; write \"version\": %d", SLC_PROFILE_VERSION_STAGES,
-                          SLC_PROFILE_VERSION_STAGES);
+    if ((int)r->row.version >= version) return SLUICE_OK;
+    return slc_json_fault(&at, "is a key of version %d; write \"version\": %d", version, version);
 }
 
 static const slc_json_field compressed_fields[] = {
@@ -162,7 +161,7 @@ static sluice_status read_link(slc_profile_reader *r)
     sluice_status status = SLC_JSON_MEMBERS(&at, r->row.link, link_fields, &row);
     if (!status) status = read_line(&at, &row, "reduce_scatter", row.reduce_scatter, &link->reduce_scatter);
     if (!status) status = read_line(&at, &row, "all_gather", row.all_gather, &link->all_gather);
-    if (!status && row.channel) status = need_version(r, &at, "channel");
+    if (!status && row.channel) status = need_version(r, &at, "channel", SLC_PROFILE_VERSION_STAGES);
     if (!status && row.channel) status = read_line(&at, &row, "channel", row.channel, &link->channel);
     if (!status && link->sigma < 1) status = slc_json_fault(&sigma, "%g; give a factor of at least 1", link->sigma);
     if (!status && link->kappa > link->sigma)
@@ -176,6 +175,7 @@ static sluice_status read_link(slc_profile_reader *r)
 typedef struct {
     const char *name;
     double forward_s, backward_s, input_s, weight_s, recompute_s; /* below 0: not given */
+    double keeps;
     bool can_recompute;
 } layer_row;
 
@@ -186,6 +186,7 @@ static const slc_json_field layer_fields[] = {
     FIELD(layer_row, input_s, "input_s", SLC_JSON_SECONDS, false),
     FIELD(layer_row, weight_s, "weight_s", SLC_JSON_SECONDS, false),
     FIELD(layer_row, recompute_s, "recompute_s", SLC_JSON_SECONDS, false),
+    FIELD(layer_row, keeps, "keeps", SLC_JSON_SECONDS, false),
     FIELD(layer_row, can_recompute, "can_recompute", SLC_JSON_FLAG, false),
 };
 
@@ -195,7 +196,8 @@ static sluice_status read_backward(const slc_profile_reader *r, const slc_json_p
 {
     slc_json_place backward = {at, "backward_s", 0}, input = {at, "input_s", 0}, weight = {at, "weight_s", 0};
     if (row->input_s >= 0 || row->weight_s >= 0) {
-        sluice_status status = need_version(r, at, row->input_s >= 0 ? "input_s" : "weight_s");
+        sluice_status status =
+            need_version(r, at, row->input_s >= 0 ? "input_s" : "weight_s", SLC_PROFILE_VERSION_STAGES);
         if (status) return status;
     }
     if (row->backward_s < 0 && row->input_s < 0)
@@ -211,15 +213,27 @@ static sluice_status read_backward(const slc_profile_reader *r, const slc_json_p
     return SLUICE_OK;
 }
 
+static sluice_status check_keeps(const slc_profile_reader *r, const slc_json_place *at, const layer_row *row)
+{
+    slc_json_place keeps = {at, "keeps", 0};
+    if (row->keeps == 1) return SLUICE_OK;
+    if (!(row->keeps > 0 && row->keeps < 1))
+        return slc_json_fault(&keeps, "%g; give a probability above 0 and at most 1", row->keeps);
+    return need_version(r, at, "keeps", SLC_PROFILE_VERSION_DRAWN);
+}
+
 static sluice_status read_layer(slc_profile_reader *r, const slc_json_place *at, const json_t *object, uint32_t l)
 {
-    layer_row row = {.backward_s = -1, .input_s = -1, .weight_s = -1, .recompute_s = -1};
+    layer_row row = {.backward_s = -1, .input_s = -1, .weight_s = -1, .recompute_s = -1, .keeps = 1};
     sluice_status status = SLC_JSON_MEMBERS(at, object, layer_fields, &row);
     if (!status) status = read_backward(r, at, &row);
+    if (!status) status = check_keeps(r, at, &row);
     if (!status) status = slc_profile_add_name(at, r->layer_index, row.name);
     if (status) return status;
     r->times.weight_s[l] = row.weight_s;
     r->weights |= row.weight_s >= 0;
+    r->times.keeps[l] = row.keeps;
+    r->drawn |= row.keeps < 1;
     r->job.layers[l] = row.name;
     r->can_recompute[l] = row.can_recompute;
     r->times.slot_s[slc_forward_slot(l)] = row.forward_s;
@@ -242,7 +256,9 @@ static sluice_status read_layers(slc_profile_reader *r)
     r->times.slot_s = calloc(2 * count, sizeof *r->times.slot_s);
     r->times.recompute_s = calloc(count, sizeof *r->times.recompute_s);
     r->times.weight_s = calloc(count, sizeof *r->times.weight_s);
-    if (!r->job.layers || !r->can_recompute || !r->times.slot_s || !r->times.recompute_s || !r->times.weight_s)
+    r->times.keeps = calloc(count, sizeof *r->times.keeps);
+    if (!r->job.layers || !r->can_recompute || !r->times.slot_s || !r->times.recompute_s || !r->times.weight_s ||
+        !r->times.keeps)
         return slc_error(SLUICE_ERR_MEMORY, "%zu layers", count);
     sluice_status status = SLUICE_OK;
     for (uint32_t l = 0; !status && l < count; l++) {
@@ -252,6 +268,10 @@ static sluice_status read_layers(slc_profile_reader *r)
     if (!r->weights) {
         free(r->times.weight_s);
         r->times.weight_s = NULL;
+    }
+    if (!r->drawn) {
+        free(r->times.keeps);
+        r->times.keeps = NULL;
     }
     return status;
 }
@@ -359,7 +379,7 @@ static sluice_status read_readers(const slc_profile_reader *r, const slc_json_pl
     slc_json_place place = {at, "readers", 0};
     const size_t count = json_array_size(list);
     if (!list) return SLUICE_OK;
-    sluice_status status = need_version(r, at, "readers");
+    sluice_status status = need_version(r, at, "readers", SLC_PROFILE_VERSION_STAGES);
     if (status) return status;
     if (count >= r->job.layer_count)
         return slc_json_fault(&place, "%zu readers; there are %u layers besides its own", count,
@@ -575,7 +595,7 @@ static sluice_status copy_out(const slc_profile_reader *r, slc_profile **out)
 sluice_status slc_profile_from_json(const char *text, size_t length, slc_profile **out)
 {
     json_t *document;
-    sluice_status status = slc_json_parse(text, length, SLC_PROFILE_VERSION, SLC_PROFILE_VERSION_STAGES, &document);
+    sluice_status status = slc_json_parse(text, length, SLC_PROFILE_VERSION, SLC_PROFILE_VERSION_DRAWN, &document);
     if (status) return status;
     slc_profile_reader r = {0};
     status = read_all(&r, document);

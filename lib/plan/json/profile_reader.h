@@ -19,6 +19,7 @@ typedef struct {
     slc_times times;
     bool *can_recompute;
     slc_activation_readers *readers; /* the job's */
+    bool drawn;                      /* some layer is not kept by every step */
     bool weights;                    /* some layer says what the gradients of its weights take */
     uint64_t *parameters, *block_bytes;
     slc_profile_tensors *tensors;

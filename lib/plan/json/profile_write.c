@@ -62,7 +62,9 @@ static void put_head(slc_json_text *text, const slc_profile *profile)
 {
     const slc_job *job = &profile->job;
     slc_json_text_add(text, "{\n  \"version\": %d",
-                      knows_stages(profile) ? SLC_PROFILE_VERSION_STAGES : SLC_PROFILE_VERSION);
+                      profile->times.keeps    ? SLC_PROFILE_VERSION_DRAWN
+                      : knows_stages(profile) ? SLC_PROFILE_VERSION_STAGES
+                                              : SLC_PROFILE_VERSION);
     slc_json_text_string(text, ",\n  \"model\": ", profile->model);
     slc_json_text_string(text, ",\n  \"source\": ", profile->source);
     slc_json_text_add(text, ",\n  \"world\": %u, \"micro_batches\": %u, \"accumulate\": \"%s\", \"barrier\": %s",
@@ -115,6 +117,7 @@ static void put_layers(slc_json_text *text, const slc_profile *profile)
         if (times->weight_s && times->weight_s[l] >= 0)
             slc_json_text_real(text, ", \"weight_s\": ", times->weight_s[l]);
         slc_json_text_real(text, ", \"recompute_s\": ", times->recompute_s[l]);
+        if (times->keeps && times->keeps[l] < 1) slc_json_text_real(text, ", \"keeps\": ", times->keeps[l]);
         slc_json_text_add(text, job->can_recompute[l] ? ", \"can_recompute\": true}" : "}");
     }
     close_list(text, job->layer_count);

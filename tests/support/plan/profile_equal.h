@@ -65,7 +65,8 @@ TEST_EQUAL bool test_times_equal(const slc_job *job, const slc_times *a, const s
     const slc_link *x = &a->link, *y = &b->link;
     return !memcmp(a->slot_s, b->slot_s, slc_job_slots(job) * sizeof *a->slot_s) &&
            !memcmp(a->recompute_s, b->recompute_s, job->layer_count * sizeof *a->recompute_s) &&
-           !a->weight_s == !b->weight_s &&
+           !a->weight_s == !b->weight_s && !a->keeps == !b->keeps &&
+           (!a->keeps || !memcmp(a->keeps, b->keeps, job->layer_count * sizeof *a->keeps)) &&
            (!a->weight_s || !memcmp(a->weight_s, b->weight_s, job->layer_count * sizeof *a->weight_s)) &&
            x->channel.latency_s == y->channel.latency_s && x->channel.bytes_per_s == y->channel.bytes_per_s &&
            a->update_s_per_element == b->update_s_per_element &&
