@@ -51,22 +51,21 @@ static sluice_status compare_case(const slc_study *study, uint64_t seed, const d
     return status;
 }
 
-static sluice_status add_row(const slc_study *study, uint64_t seed)
+/* `key` names the row. */
+static sluice_status add_row(const slc_study *study, uint64_t seed, json_t *key)
 {
     drawn_case c = {0};
     slc_drawn_plans found;
     sluice_status status = draw_case(seed, &c);
     if (!status) status = compare_case(study, seed, &c, &found);
-    json_t *row =
+    json_t *figures =
         status ? NULL
-               : json_pack("{s:s, s:I, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:s}", "study", "drawn", "seed",
-                           (json_int_t)seed, "layers", (int)c.profile->job.layer_count, "theta", c.theta, "depth",
-                           found.depth, "step_keeping_all_s", found.whole_s, "plan_for_all_s", found.all_s,
-                           "plan_for_draws_s", found.drawn_s, "forecast_s", found.said_s, "member", found.member);
+               : json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:s}", "layers", (int)c.profile->job.layer_count,
+                           "theta", c.theta, "depth", found.depth, "step_keeping_all_s", found.whole_s,
+                           "plan_for_all_s", found.all_s, "plan_for_draws_s", found.drawn_s, "forecast_s", found.said_s,
+                           "member", found.member);
     slc_profile_destroy(c.profile);
-    if (status) return status;
-    return json_array_append_new(study->rows, row) ? slc_error(SLUICE_ERR_MEMORY, "study")
-                                                   : slc_study_write_rows(study);
+    return status ? status : slc_study_keep_row(study, key, figures);
 }
 
 static double number_of(const json_t *row, const char *name)
@@ -90,7 +89,7 @@ sluice_status slc_study_drawn(const slc_study *study)
 {
     const uint32_t count = study->count ? study->count : PROFILES;
     double sum = 0, most = -1;
-    sluice_status status = study->go_on ? slc_study_read_rows(study->json, study->rows) : SLUICE_OK;
+    sluice_status status = slc_study_read_rows(study);
     fprintf(study->out,
             "mean steps over %d drawn steps, in steps that keep all layers: of the plan for all layers, of the plan\n"
             "for draws; by how much this one is slower; by how much its forecast is above its mean\n"
@@ -101,7 +100,7 @@ sluice_status slc_study_drawn(const slc_study *study)
         double over;
         json_t *key = json_pack("{s:s, s:I}", "study", "drawn", "seed", (json_int_t)seed);
         const json_t *row = slc_study_kept_row(study, key);
-        if (!row) status = add_row(study, seed);
+        if (!row) status = add_row(study, seed, key);
         if (!status) row = slc_study_kept_row(study, key);
         json_decref(key);
         if (status) break;
