@@ -112,6 +112,10 @@ studies() {
         check 'not below the bound' yes "$(grep -qE '"plan_above_bound": [0-9]' "$work/study.json" && echo yes)"
         goes_on 'study gaps' 1 study gaps --count 2 --effort 0.01
     fi
+    laboratory study drawn --count 1 --effort 0.01 --json "$work/study.json"
+    check 'study drawn' 0 $code
+    check 'the plan for draws is not slower' yes "$(grep -qE 'by (-[0-9.]+|0\.[0-4][0-9]?) % at most' "$work/out" && echo yes)"
+    goes_on 'study drawn' 1 study drawn --count 2 --effort 0.01
     published=(study published --model big-lstm --cluster 8xcpu-10gbit --effort 0.01 --json "$work/study.json" --go-on)
     rm -f "$work/study.json"
     laboratory "${published[@]}" --budgets 2

@@ -56,7 +56,7 @@ results() {
     check 'fields of a step' 18 "$(awk -F, 'NR == 3 {print NF}' "$work/a.csv")"
     check 'evaluated after step 2' yes "$(awk -F, 'NR == 3 && $10 > 0 {print "yes"}' "$work/a.csv")"
     for key in model world strategy schedule precision budget_bytes peak_bytes rss_bytes predicted_step_s step_s \
-        step_min_s exposed_s tokens_per_s losses weights_sha256 environment optimizer freeze_step warm_up compressed \
+        step_min_s step_mean_s exposed_s tokens_per_s losses weights_sha256 environment optimizer freeze_step warm_up compressed \
         elapsed_s train_s final_loss; do
         check "JSON has $key" yes "$(grep -q "\"$key\":" "$work/a.json" && echo yes)"
     done

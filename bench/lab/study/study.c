@@ -48,7 +48,8 @@ static const slc_option option_rows[] = {
     {"model", "NAME", 0, SLC_OPTION_TEXT, FIELD(study.model), NULL, 0, "For `published`: only this model"},
     {"cluster", "NAME", 0, SLC_OPTION_TEXT, FIELD(study.cluster), NULL, 0, "For `published`: only this cluster"},
     {"go-on", NULL, 0, SLC_OPTION_FLAG, FIELD(study.go_on), NULL, 0,
-     "For `published`, `gaps`, `ablation` and `drawn`: goes on with the file of --json, which has the rows so far; they "
+     "For `published`, `gaps`, `ablation` and `drawn`: goes on with the file of --json, which has the rows so far; "
+     "they "
      "are not measured again"},
     {"profiles", "DIR", 0, SLC_OPTION_TEXT, FIELD(study.profiles), NULL, 0,
      "For `published`: write each profile into this folder, as MODEL-CLUSTER.json, for `sluice plan --profile`"},
