@@ -16,7 +16,7 @@ data=(--data text --context 32 --batch 2 --eval-batches 1 --schedule one_ahead)
 
 program_of() { # COMMAND
     case $1 in
-    study | overhead | kernels | gemm | reading | pictures | tokenize) echo "$lab" ;;
+    study | overhead | pipeline | kernels | gemm | reading | pictures | tokenize) echo "$lab" ;;
     *) echo "$sluice" ;;
     esac
 }
@@ -79,6 +79,7 @@ short() { # command: sets $line, and where they are others $json, its option of 
     nccl) line=(nccl records) ;;
     perf) line=(perf --ranks 2 -b 64K -e 64K -n 1) ;;
     overhead) line=(overhead --ranks 2 --layers 2 --layer 64K --slot 100us --rounds 1 --steps 1) ;;
+    pipeline) line=(pipeline --micro-batches 2 --forward 1ms --backward 1ms --steps 1) ;;
     kernels) line=(kernels --op gelu_forward --dtype fp32 --size 1MiB --copy 1MiB --rounds 1) ;;
     gemm) line=(gemm --rows 1 --rounds 1 --json /dev/full) json=() ;; # both at once: it takes long
     reading) line=(reading --rounds 1 text) json=() ;;
