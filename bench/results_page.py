@@ -96,7 +96,18 @@ def overhead(data):
                    f"{row['engine_share'] * 100:.2f} %", f"{row['wall_over_same']:.3f}")
 
 
-# The file's kind: heading, the command that repeats it, one line of conditions, its table.
+def pipelines(data):
+    yield ("link", "schedule", "cuts", "step", "predicted before the first step", "PyTorch's fastest", "times faster",
+           "without a pipeline", "times faster", "idle share of each stage", "MiB a rank")
+    for row in data["rows"]:
+        if "ratio" in row:
+            yield (row["link"], row["schedule"], " ".join(row["cuts"]), seconds(row["step_s"]),
+                   seconds(row["predicted_step_s"]), f"{seconds(row['pytorch_step_s'])} ({row['pytorch']})",
+                   f"{1 / row['ratio']:.2f}", f"{seconds(row['without_step_s'])} ({row['without']})",
+                   f"{1 / row['without_ratio']:.2f}", ", ".join(f"{100 * s / row['step_s']:.0f} %" for s in row["idle_s"]),
+                   f"{mib(row['peak_bytes'])}")
+
+
 def generation(data):
     yield ("precision", "prompt", "first token", "transformers'", "times faster", "further token", "transformers'",
            "times faster", "rate of reading weights, of PyTorch's sum")
@@ -105,6 +116,7 @@ def generation(data):
                *map(seconds, row["further_s"]), f"{1 / row['further_ratio']:.2f}", f"{row['share_of_reading']:.2f}")
 
 
+# The file's kind: heading, the command that repeats it, one line of conditions, its table.
 SECTIONS = {
     "pytorch": ("Two ranks on one machine, next to DDP and FSDP2", "bench/compare/pytorch.sh",
                 "GPT-2 124M, fp32, 4 sequences of 64 tokens a rank, 2 ranks of one thread, PyTorch over gloo. "
@@ -113,6 +125,10 @@ SECTIONS = {
                         "The same training, the ranks in two network namespaces with a shaped link between them. `+split` is "
                         "`--tied split`. The bound is the longer of compute and the bytes at the goodput measured in the "
                         "run.", over_a_network),
+    "pipeline": ("Pipelines over a network, next to torch.distributed.pipelining", "bench/compare/pipeline.sh",
+                 "GPT-2 124M, fp32, 2 ranks of one thread in two network namespaces, 4 micro-batches of 2 sequences of 64 "
+                 "tokens a step, PyTorch over gloo with an untied table. Without a pipeline: data parallelism on the same "
+                 "batch, the fastest of dp and sdp.", pipelines),
     "training": ("One rank, next to PyTorch", "bench/compare/training.sh",
                  "GPT-2 124M, one thread; PyTorch eager with fused AdamW, bf16 by autocast. Products alone are those of "
                  "both sides' libraries (oneDNN here, MKL in PyTorch's fp32).", one_rank),
