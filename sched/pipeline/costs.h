@@ -3,7 +3,7 @@
 
 #include "lib/plan/profile.h"
 #include "lib/plan/strategy_table.h"
-#include "sched/pipeline/pipeline_simulate.h"
+#include "sched/pipeline/simulate/pipeline_simulate.h"
 
 /* A job that is cut into pieces. Borrowed. */
 typedef struct {

@@ -1,11 +1,11 @@
 /* Goes from event to event: a task, a message or an operation ends, and what waited for it starts. */
-#include "sched/pipeline/pipeline_simulate.h"
+#include "sched/pipeline/simulate/pipeline_simulate.h"
 
 #include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
-#include "sched/pipeline/events.h"
-#include "sched/pipeline/forecast.h"
-#include "sched/pipeline/stops.h"
+#include "sched/pipeline/simulate/events.h"
+#include "sched/pipeline/simulate/forecast.h"
+#include "sched/pipeline/simulate/stops.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* On equal stages the simulator must meet the closed forms of schedule.h to the last bit; on drawn ones, a recursion
  * that has no events; and the orders must hold as many micro-batches and versions as the table says. */
-#include "sched/pipeline/pipeline_simulate.h"
+#include "sched/pipeline/simulate/pipeline_simulate.h"
 
 #include "tests/support/draw.h"
 #include "tests/support/scale.h"

@@ -1,5 +1,5 @@
 /* A binary heap. pipeline_simulate_test.c covers this file. */
-#include "sched/pipeline/events.h"
+#include "sched/pipeline/simulate/events.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
  * in the order of its tasks. */
 #pragma once
 
-#include "sched/pipeline/forecast.h"
+#include "sched/pipeline/simulate/forecast.h"
 
 typedef struct {
     /* A message moves only once its receive is posted: when all but so many of the tasks before the one that reads it

@@ -1,7 +1,7 @@
 /* The programs of all stages of a pipeline, over several steps: what the simulator runs, and what memory follows. */
 #pragma once
 
-#include "sched/pipeline/schedule.h"
+#include "sched/pipeline/program/schedule.h"
 
 typedef struct {
     const slc_pipeline_schedule *schedule;

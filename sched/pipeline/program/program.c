@@ -1,5 +1,6 @@
-/* Programs of stages: made by a schedule, counted and checked. pipeline_simulate_test.c covers this file. */
-#include "sched/pipeline/program.h"
+/* Programs of stages: made by a schedule, counted and checked. sched/pipeline/simulate/pipeline_simulate_test.c covers
+ * this file. */
+#include "sched/pipeline/program/program.h"
 
 #include "lib/base/status.h"
 

@@ -1,5 +1,5 @@
 /* pipeline_simulate_test.c covers this file. */
-#include "sched/pipeline/stops.h"
+#include "sched/pipeline/simulate/stops.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* pipeline_simulate_test.c covers this file. */
-#include "sched/pipeline/forecast.h"
+#include "sched/pipeline/simulate/forecast.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Drawn pipelines must come to their end even if a send blocks its stage until it is received, however long anything
  * takes; and programs that are damaged must be refused. */
-#include "sched/pipeline/pipeline_simulate.h"
+#include "sched/pipeline/simulate/pipeline_simulate.h"
 
 #include "lib/base/status.h"
 #include "tests/support/draw.h"

@@ -1,7 +1,8 @@
 /* Interleaved 1F1B and, with one chunk and split backwards, ZB1P: the orders of Megatron-LM's schedules.py and of
  * torch.distributed.pipelining. Forward number k of a stage, and backward number k, are of a chunk and a micro-batch
- * that k decides: groups of P micro-batches go through chunk after chunk. pipeline_simulate_test.c covers this file. */
-#include "sched/pipeline/schedule.h"
+ * that k decides: groups of P micro-batches go through chunk after chunk.
+ * sched/pipeline/simulate/pipeline_simulate_test.c covers this file. */
+#include "sched/pipeline/program/schedule.h"
 
 /* Returns how many micro-batches go through a chunk before the next chunk has its turn. */
 static uint32_t group_of(const slc_pipeline_shape *shape)

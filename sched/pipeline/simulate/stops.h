@@ -1,7 +1,7 @@
 /* Places inside a task that have to do with gathers. Private to sched/pipeline. */
 #pragma once
 
-#include "sched/pipeline/pipeline_times.h"
+#include "sched/pipeline/simulate/pipeline_times.h"
 
 enum { SLC_NEXT_GATHERS = UINT32_MAX };
 

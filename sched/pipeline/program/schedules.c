@@ -1,5 +1,6 @@
-/* The table of schedules, with the orders that are a few lines each. pipeline_simulate_test.c covers this file. */
-#include "sched/pipeline/schedule.h"
+/* The table of schedules, with the orders that are a few lines each. sched/pipeline/simulate/pipeline_simulate_test.c
+ * covers this file. */
+#include "sched/pipeline/program/schedule.h"
 
 #include "lib/base/status.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lib/plan/plan.h"
-#include "sched/pipeline/program.h"
+#include "sched/pipeline/program/program.h"
 
 enum { SLC_NO_OPERATION = UINT32_MAX };
 

@@ -1,7 +1,7 @@
 /* The forecast of a pipeline: when each task and transfer of a simulation ran, and what one of its steps takes. */
 #pragma once
 
-#include "sched/pipeline/pipeline_times.h"
+#include "sched/pipeline/simulate/pipeline_times.h"
 
 /* Seconds from the simulation's begin. NaN: it has not come to that. */
 typedef struct {
