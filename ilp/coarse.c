@@ -65,7 +65,7 @@ static uint32_t first_member(const slc_coarse *c, uint32_t slot, uint32_t *count
     return slc_slot_is_forward(&c->job, slot) ? slc_forward_slot(first) : slc_backward_slot(c->fine->job, end - 1);
 }
 
-/* What is joined takes, in the mean, about what its layers take in their mean. */
+/* Returns the probability with which a joined layer is kept: the mean over its layers `first` to `end` - 1. */
 static double mean_keeps(const slc_coarse *c, uint32_t first, uint32_t end)
 {
     double sum = 0;
