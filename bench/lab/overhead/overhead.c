@@ -4,7 +4,7 @@
 #include "bench/cli/outcome.h"
 #include "bench/lab/overhead/measure.h"
 #include "bench/cli/output/result_file.h"
-#include "bench/launch/self_launch.h"
+#include "bench/launch/on_ranks.h"
 #include "bench/cli/options/command_line.h"
 
 #include <jansson.h>
@@ -126,37 +126,16 @@ static sluice_status measure(sluice_world *world, const overhead_options *o, ove
     return SLUICE_OK;
 }
 
-static sluice_status measure_in(sluice_world *world, const overhead_options *o, slc_outcome *file)
+static sluice_status measure_in(const void *context, sluice_world *world, slc_outcome *files)
 {
+    const overhead_options *o = context;
     if (sluice_world_rank(world)) return measure(world, o, NULL);
     overhead_output out = {.table = slc_is_standard_output(o->json) ? stderr : stdout};
     sluice_status status = slc_result_file_open(o->json, &out.file);
     if (!status) status = measure(world, o, &out);
     slc_result_file_abandon(&out.file);
-    *file = out.outcome;
+    *files = out.outcome;
     return status;
-}
-
-static int measure_here(const overhead_options *o)
-{
-    sluice_world *world = NULL;
-    slc_outcome file = {0};
-    sluice_status status = sluice_world_create(NULL, &world);
-    if (!status) status = measure_in(world, o, &file);
-    int code = status ? slc_fail("sluice-lab overhead") : 0;
-    if (!status && (sluice_world_barrier(world) || file.status)) code = EXIT_FAILED;
-    if (file.status) fprintf(stderr, "sluice-lab overhead: %s\n", file.why);
-    sluice_world_destroy(world);
-    return code;
-}
-
-static int launch(const overhead_options *o, char **args)
-{
-    char *const more[] = {NULL};
-    int code = EXIT_FAILED;
-    if (slc_launch_self(o->ranks ? (int)o->ranks : 1, "overhead", args, more, &code))
-        fprintf(stderr, "sluice-lab overhead: %s\n", sluice_last_error());
-    return code;
 }
 
 static int run(int argc, char **argv)
@@ -164,7 +143,7 @@ static int run(int argc, char **argv)
     const slc_command_line line = {.rows = option_rows, .doc = doc};
     overhead_options o = {0};
     slc_command_line_parse(&line, argc, argv, &o);
-    return slc_launched() ? measure_here(&o) : launch(&o, argv + 1);
+    return slc_run_on_ranks(o.ranks ? (int)o.ranks : 1, "overhead", argv + 1, measure_in, &o);
 }
 
 const sluice_command slc_command_overhead = {"overhead", "measures what the engine itself costs", run};

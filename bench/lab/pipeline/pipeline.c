@@ -5,7 +5,7 @@
 #include "bench/cli/options/command_line.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/lab/pipeline/sleeping.h"
-#include "bench/launch/self_launch.h"
+#include "bench/launch/on_ranks.h"
 #include "lib/base/status.h"
 
 #include <jansson.h>
@@ -167,44 +167,27 @@ static sluice_status measure(sluice_world *world, const pipeline_options *o, FIL
     return status;
 }
 
-static sluice_status measure_in(sluice_world *world, const pipeline_options *o, slc_outcome *outcome)
+static sluice_status measure_in(const void *context, sluice_world *world, slc_outcome *files)
 {
+    const pipeline_options *o = context;
     slc_result_file file = {0};
     if (sluice_world_rank(world)) return measure(world, o, NULL, NULL);
     json_t *rows = json_array();
     sluice_status status = rows ? slc_result_file_open(o->json, &file) : slc_error(SLUICE_ERR_MEMORY, "rows");
     if (!status) status = measure(world, o, slc_is_standard_output(o->json) ? stderr : stdout, rows);
-    if (!status) slc_outcome_add(outcome, write_json(&file, o, world, rows));
+    if (!status) slc_outcome_add(files, write_json(&file, o, world, rows));
     slc_result_file_abandon(&file);
     json_decref(rows);
     return status;
-}
-
-static int measure_here(const pipeline_options *o)
-{
-    sluice_world *world = NULL;
-    slc_outcome file = {0};
-    sluice_status status = sluice_world_create(NULL, &world);
-    if (!status) status = measure_in(world, o, &file);
-    int code = status ? slc_fail("sluice-lab pipeline") : 0;
-    if (!status && (sluice_world_barrier(world) || file.status)) code = EXIT_FAILED;
-    if (file.status) fprintf(stderr, "sluice-lab pipeline: %s\n", file.why);
-    sluice_world_destroy(world);
-    return code;
 }
 
 static int run(int argc, char **argv)
 {
     const slc_command_line line = {.rows = option_rows, .doc = doc};
     pipeline_options o = {0};
-    char *const more[] = {NULL};
-    int code = EXIT_FAILED;
     slc_command_line_parse(&line, argc, argv, &o);
     o.model.chunks = strcmp(o.model.schedule, "interleaved") ? 1 : 2;
-    if (slc_launched()) return measure_here(&o);
-    if (slc_launch_self((int)o.ranks, "pipeline", argv + 1, more, &code))
-        fprintf(stderr, "sluice-lab pipeline: %s\n", sluice_last_error());
-    return code;
+    return slc_run_on_ranks((int)o.ranks, "pipeline", argv + 1, measure_in, &o);
 }
 
 const sluice_command slc_command_pipeline = {"pipeline", "measures how long stages of a pipeline stand idle", run};

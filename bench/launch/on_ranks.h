@@ -1,0 +1,15 @@
+/* Commands of the laboratory that measure on ranks of this machine. */
+#pragma once
+
+#include "bench/cli/outcome.h"
+
+#include <sluice/world.h>
+
+/* Measures on one rank of the world; all ranks are called. Rank 0 prints, and adds to *files what became of the files
+ * that it wrote. */
+typedef sluice_status (*slc_rank_measure)(const void *context, sluice_world *world, slc_outcome *files);
+
+/* Runs `sluice-lab COMMAND`. What a user has started launches itself with `args` on `ranks` ranks; what is launched
+ * joins the world, measures and leaves. A file that could not be written is an error of rank 0 behind all of its work.
+ * Prints the error lines; returns the exit code. */
+int slc_run_on_ranks(int ranks, const char *command, char *const *args, slc_rank_measure measure, const void *context);
