@@ -257,8 +257,8 @@ endfunction()
 # slc_test_properties(TEST [LABELS label...]): what every test of the project has. Those that tests/house/by_change.txt names
 # get its label.
 #
-# A test that computes counts as two processors, one that mostly waits as one: with twice as many as the machine has
-# (`ctest -j`), tests that wait run beside those that compute. tests/house/scheduling.txt says what is not usual.
+# A test that computes counts as two processors, one that mostly waits as one: with three times as many as the machine has
+# (`ctest -j`), tests that wait run beside those that compute, and no core is idle where a script's commands run one by one. tests/house/scheduling.txt says what is not usual.
 set(SLUICE_SCHEDULING_FILE "${PROJECT_SOURCE_DIR}/tests/house/scheduling.txt")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${SLUICE_SCHEDULING_FILE}")
 file(STRINGS "${SLUICE_SCHEDULING_FILE}" SLUICE_SCHEDULING REGEX "^[a-z]")

@@ -31,7 +31,7 @@ static int end(model *m)
 
 /* ---- Replicas ---- */
 
-enum { MOST_STEPS = 400, LEAST_STEPS = 100 };
+enum { MOST_STEPS = 400, LEAST_STEPS = 50 };
 
 /* Each rank chains the hashes of its values after every step; every 50 steps all ranks compare, states too. */
 static int many_steps(int rank, int size, void *context)

@@ -276,7 +276,8 @@ static int many_steps(int rank, int size, void *context)
 static void replicas_are_equal_after_every_exchange(void **state)
 {
     (void)state;
-    const uint64_t scaled = test_rounds(400), steps = scaled < 200 ? 200 : scaled;
+    const uint64_t scaled = test_rounds(400), least = test_brief() ? 100 : 200;
+    const uint64_t steps = scaled < least ? least : scaled;
     trial t = {.optimizer = "zero_one_adam", .schedule = "one_ahead", .seed = 51};
     t.var_freeze_step = steps * 3 / 10, t.var_update_scaler = steps / 25;
     t.local_step_scaler = steps * 3 / 20, t.local_step_clipper = 16;

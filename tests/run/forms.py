@@ -92,9 +92,9 @@ def fuzz(seconds, by_change=False):
 def usual():
     return Form("test", [
         gate(),
-        Preset("release", 0.3, STRICT, ["-LE", "^all_only$"]),
+        Preset("release", 0.2, STRICT, ["-LE", "^all_only$"]),
         Preset("asan", 0.1, LENIENT, ["-LE", "^(release_only|all_only)$"]),
-        Preset("tsan", 0.25, LENIENT, ["-L", "^threads$", "-LE", "^all_only$"]),
+        Preset("tsan", 0.15, LENIENT, ["-L", "^threads$", "-LE", "^all_only$"]),
         Preset("noglpk", 0.1, STRICT, ["-R", NO_GLPK, "-LE", "^all_only$"], NO_GLPK_TARGETS),
         *stress(300, 60, 10, 1),
         fuzz(3, by_change=True),

@@ -256,7 +256,7 @@ class Run:
                     say(line)
 
             begin = time.monotonic()
-            ended = measured(["ctest", "--test-dir", folder, "-j", str(2 * (os.cpu_count() or 1)),
+            ended = measured(["ctest", "--test-dir", folder, "-j", str(3 * (os.cpu_count() or 1)),
                               "--output-on-failure", "--no-tests=error", "--output-junit", junit,
                               "--test-output-size-passed", "1000000", *options], take,
                              {**stage.env, "SLUICE_TEST_SCALE": str(stage.scale), "TEST_SECONDS": seconds},
