@@ -5,7 +5,7 @@
 #include "lib/base/status.h"
 #include "lib/plan/stages.h"
 #include "sched/pipeline/pipeline_plan.h"
-#include "sched/pipeline/stage_job.h"
+#include "sched/pipeline/stage_order.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 #include "lib/base/status.h"
 #include "lib/base/text/size_text.h"
 #include "lib/plan/roles.h"
+#include "sched/pipeline/stage_order.h"
 
 #include <math.h>
 #include <stdlib.h>

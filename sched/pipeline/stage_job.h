@@ -3,15 +3,12 @@
  * stage needs as they do for a job without a pipeline.
  *
  * A stage keeps an activation that it has received until its last reader there, if the profile knows the readers. Else
- * it keeps one whose life ends in a backward of another stage until its own backward of that piece ends. A receive
- * stands slc_pipeline_ahead tasks before the one that reads it in the stage's order, and a send after the task that
- * follows the one which made it, so memory for messages is in the packed figure too.
+ * it keeps one whose life ends in a backward of another stage until its own backward of that piece ends.
  *
  * Channel 2k carries what goes forward over the cut behind piece k, channel 2k + 1 what comes back. Behind the last cut
  * are those of a table whose rows are looked up elsewhere: rows, and their gradients. */
 #pragma once
 
-#include "sched/order/order.h"
 #include "sched/pipeline/costs.h"
 
 typedef struct {
@@ -38,16 +35,6 @@ sluice_status slc_stage_job_init(const slc_cut_job *cut, const slc_pipeline_prog
                                  slc_stage_job *out);
 void slc_stage_job_fini(slc_stage_job *stage);
 
-/* Writes the stage's step: slots in the order of the schedule; after a unit's last gradient its reduction and its
- * update; at the end the agreement, updates that wait for it, and gathers of values. The caller frees it by
- * slc_order_fini. Errors: MEMORY. */
-sluice_status slc_stage_order(const slc_stage_job *stage, slc_order *order);
-
-/* Makes the stage's plan, which the caller destroys: its order with lifetimes, places and waits, validated by code that
- * shares nothing with this. It has no items for messages: they are in memory as slc_job.turns says. Errors: MEMORY;
- * FORMAT (a defect of ours). */
-sluice_status slc_stage_plan(const slc_stage_job *stage, slc_plan **out);
-
-/* Bytes that a rank of the stage needs, as packed, with what the binary reserves. Errors: MEMORY; FORMAT (a defect of
- * ours). */
-sluice_status slc_stage_bytes(const slc_stage_job *stage, uint64_t *bytes);
+/* Are two tasks of the stage, by their numbers, of the same micro-batch of the same piece? There need be no task
+ * `other`. */
+bool slc_stage_same_micro_batch(const slc_stage_job *stage, uint32_t task, uint32_t other);

@@ -7,6 +7,7 @@
 #include "lib/plan/stages.h"
 #include "lib/plan/strategy_table.h"
 #include "sched/layout/make_plan.h"
+#include "sched/pipeline/stage_order.h"
 #include "sched/study/made_profile.h"
 #include "sched/study/random_profile.h"
 #include "tests/support/draw.h"

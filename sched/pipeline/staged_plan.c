@@ -5,6 +5,7 @@
 #include "lib/base/file/json_file.h"
 #include "lib/base/status.h"
 #include "lib/plan/roles.h"
+#include "sched/pipeline/stage_order.h"
 
 #include <math.h>
 #include <stdlib.h>
