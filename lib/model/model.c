@@ -2,355 +2,21 @@
  * golden_models_test.c covers this file. */
 #include "lib/model/model.h"
 
-#include "lib/base/integer.h"
 #include "lib/base/sized.h"
 #include "lib/base/status.h"
-#include "lib/kernels/gemm/gemm.h"
-#include "lib/model/cache.h"
-#include "lib/model/blocks/kept_blocks.h"
-#include "lib/model/layers/layers.h"
-#include "lib/model/layers/layer_run.h"
 #include "lib/model/batch/micro_batch.h"
+#include "lib/model/blocks/kept_blocks.h"
 #include "lib/model/blocks/observation.h"
+#include "lib/model/cache.h"
+#include "lib/model/layers/layer_slots.h"
+#include "lib/model/options_check.h"
+#include "lib/model/registration.h"
 #include "lib/model/state.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-/* ---- Layers and parameters ---- */
-
-typedef struct {
-    void (*tensors)(sluice_model *m, slc_model_layer *layer);
-    slc_operations *forward, *recompute, *backward;
-} layer_code;
-
-static layer_code code_of(const sluice_model *m, uint32_t number)
-{
-    switch (m->layers[number].kind) {
-    case SLC_LAYER_EMBED: return (layer_code){slc_embed_tensors, slc_embed_forward, NULL, slc_embed_backward};
-    case SLC_LAYER_BLOCK:
-        return (layer_code){slc_block_tensors, slc_block_forward, slc_block_recompute, slc_block_backward};
-    default: break;
-    }
-    if (m->config.head == SLUICE_HEAD_CLASSES)
-        return (layer_code){slc_class_head_tensors, slc_class_head_forward, NULL, slc_class_head_backward};
-    return (layer_code){slc_token_head_tensors, slc_token_head_forward, NULL, slc_token_head_backward};
-}
-
-static uint32_t layer_number(const sluice_model *m, const slc_param_info *info)
-{
-    if (info->layer == SLC_LAYER_EMBED) return 0;
-    return info->layer == SLC_LAYER_BLOCK ? 1 + info->block : m->layer_count - 1;
-}
-
-/* Finds the precision of layer `name` in a list such as "head=fp32,h.0=bf16". */
-static sluice_status precision_of(const char *text, const char *name, bool *given, sluice_dtype *out)
-{
-    size_t length = strlen(name);
-    *given = false;
-    while (text && *text) {
-        size_t item = strcspn(text, ",");
-        if (item > length && !strncmp(text, name, length) && text[length] == '=') {
-            const char *value = text + length + 1;
-            size_t left = item - length - 1;
-            *given = true;
-            *out = left == 4 && !strncmp(value, "bf16", 4) ? SLUICE_BF16 : SLUICE_FP32;
-            if (left != 4 || (strncmp(value, "bf16", 4) && strncmp(value, "fp32", 4)))
-                return slc_error(SLUICE_ERR_ARGUMENT, "precision of layer \"%s\": \"%.*s\"; use fp32 or bf16", name,
-                                 (int)left, value);
-        }
-        text += item + (text[item] == ',');
-    }
-    return SLUICE_OK;
-}
-
-/* Checks the names in the list of precisions, each of which must be a layer's. */
-static sluice_status check_precision_names(const sluice_model *m, const char *text)
-{
-    while (text && *text) {
-        size_t item = strcspn(text, ","), length = strcspn(text, "=,");
-        bool known = false;
-        for (uint32_t i = 0; i < m->layer_count; i++)
-            known = known || (strlen(m->layers[i].name) == length && !strncmp(text, m->layers[i].name, length));
-        if (!known || length >= item)
-            return slc_error(SLUICE_ERR_ARGUMENT,
-                             "layers' precision \"%.*s\": write LAYER=fp32 or LAYER=bf16, where "
-                             "LAYER is embed, h.0 .. h.%u or head",
-                             (int)item, text, m->layer_count - 3);
-        text += item + (text[item] == ',');
-    }
-    return SLUICE_OK;
-}
-
-static sluice_status add_layers(sluice_model *m, const char *precision)
-{
-    for (uint32_t i = 0; i < m->layer_count; i++) {
-        slc_model_layer *layer = &m->layers[i];
-        bool last = i + 1 == m->layer_count;
-        layer->factor = 1;
-        layer->kind = i == 0 ? SLC_LAYER_EMBED : last ? SLC_LAYER_HEAD : SLC_LAYER_BLOCK;
-        snprintf(layer->name, sizeof layer->name, i == 0 ? "embed" : last ? "head" : "h.%u", i - 1);
-    }
-    sluice_status status = check_precision_names(m, precision);
-    for (uint32_t i = 0; !status && i < m->layer_count; i++) {
-        slc_model_layer *layer = &m->layers[i];
-        bool given = false;
-        sluice_dtype dtype = SLUICE_FP32;
-        status = precision_of(precision, layer->name, &given, &dtype);
-        if (!status) status = sluice_layer_add(m->rt, layer->name, &layer->layer);
-        if (!status && given) status = sluice_layer_precision(layer->layer, dtype);
-        if (!status && layer->kind == SLC_LAYER_BLOCK)
-            status = sluice_layer_can_recompute(layer->layer, !m->evaluates_only);
-    }
-    return status;
-}
-
-/* Lets the head use the token table too, and every block the shared table of positions. */
-static sluice_status share(sluice_model *m, const slc_param_info *info, sluice_param *param)
-{
-    bool table = info->place == SLC_TOKEN_TABLE && m->config.head == SLUICE_HEAD_TOKENS;
-    bool positions = info->place == SLC_RELATIVE_TABLE && info->layer == SLC_LAYER_EMBED;
-    sluice_status status = SLUICE_OK;
-    for (uint32_t i = 1; !status && i < m->layer_count; i++) {
-        slc_model_layer *layer = &m->layers[i];
-        if (!(layer->kind == SLC_LAYER_HEAD ? table : positions)) continue;
-        layer->params[info->place] = param;
-        status = sluice_param_use(layer->layer, param);
-    }
-    return status;
-}
-
-static bool is_shared(const sluice_model *m, const slc_param_info *info)
-{
-    return info->layer == SLC_LAYER_EMBED && (info->place == SLC_RELATIVE_TABLE ||
-                                              (info->place == SLC_TOKEN_TABLE && m->config.head == SLUICE_HEAD_TOKENS));
-}
-
-/* The first layer reads only the rows of its tokens from a shared token table. */
-static void describe_rows(const sluice_model *m, const slc_param_info *info, sluice_param_desc *desc)
-{
-    if (!desc->tied || desc->frozen || info->place != SLC_TOKEN_TABLE) return;
-    desc->row_elements = m->config.channels;
-    desc->most_rows = slc_least(m->config.vocabulary, m->rows);
-}
-
-/* The shared table of positions is read by every block, and its rate is the head's, as in BEiT's fine-tuning. */
-static uint32_t group_of(const sluice_model *m, const slc_param_info *info)
-{
-    const bool positions = info->place == SLC_RELATIVE_TABLE && info->layer == SLC_LAYER_EMBED;
-    return positions ? m->layer_count - 1 : layer_number(m, info);
-}
-
-static sluice_status add_params(sluice_model *m)
-{
-    slc_param_info info;
-    sluice_status status = SLUICE_OK;
-    for (uint32_t i = 0; !status && slc_param_info_at(&m->config, i, &info); i++) {
-        slc_model_layer *layer = &m->layers[layer_number(m, &info)];
-        sluice_param_desc desc = {.struct_size = sizeof(sluice_param_desc),
-                                  .name = info.name,
-                                  .count = info.count,
-                                  .no_decay = info.no_decay,
-                                  .frozen = m->evaluates_only,
-                                  .tied = is_shared(m, &info),
-                                  .no_backward_value =
-                                      info.layer == SLC_LAYER_EMBED && info.place != SLC_EMBED_NORM_WEIGHT,
-                                  .group = group_of(m, &info)};
-        sluice_param *param = NULL;
-        describe_rows(m, &info, &desc);
-        status = sluice_param_add(layer->layer, &desc, &param);
-        if (status) break;
-        if (desc.row_elements) m->look_up = param;
-        if (!(info.layer == SLC_LAYER_EMBED && info.place == SLC_RELATIVE_TABLE)) layer->params[info.place] = param;
-        if (desc.tied) status = share(m, &info, param);
-    }
-    return status;
-}
-
-static bool is_own(const slc_model_layer *layer, const sluice_param *param)
-{
-    size_t length = strlen(layer->name);
-    const char *name = sluice_param_name(param);
-    return !strncmp(name, layer->name, length) && name[length] == '.';
-}
-
-/* Sets the types of the layers. A layer's type is that of its own parameters, if it has any; parameters that it shares
- * must have the same type. */
-static sluice_status take_types(sluice_model *m)
-{
-    for (uint32_t i = 0; i < m->layer_count; i++) {
-        slc_model_layer *layer = &m->layers[i];
-        const sluice_param *own = NULL, *shared = NULL;
-        for (int p = 1; p < SLC_PARAM_PLACES; p++) {
-            if (!layer->params[p]) continue;
-            if (is_own(layer, layer->params[p]))
-                own = layer->params[p];
-            else
-                shared = layer->params[p];
-        }
-        layer->dtype = sluice_param_dtype(own ? own : shared);
-        layer->below = i ? layer[-1].dtype : layer->dtype;
-        if (shared && sluice_param_dtype(shared) != layer->dtype)
-            return slc_error(SLUICE_ERR_ARGUMENT,
-                             "layer \"%s\" shares parameter \"%s\", which is %s; give both layers the same precision",
-                             layer->name, sluice_param_name(shared), sluice_dtype_name(sluice_param_dtype(shared)));
-    }
-    return SLUICE_OK;
-}
-
-/* ---- Tensors ---- */
-
-static sluice_status add_gradients(sluice_model *m)
-{
-    slc_model_layer *head = &m->layers[m->layer_count - 1];
-    sluice_status status = SLUICE_OK;
-    for (uint32_t i = 0; !status && i < m->layer_count; i++) {
-        sluice_dtype dtype = m->layers[i].dtype;
-        if (m->gradient[dtype]) continue;
-        const sluice_activation_desc desc = {.struct_size = sizeof(sluice_activation_desc),
-                                             .name = dtype == SLUICE_BF16 ? "dx bf16" : "dx",
-                                             .bytes = m->rows * m->config.channels * sluice_dtype_bytes(dtype),
-                                             .first = SLUICE_BACKWARD,
-                                             .last_layer = "embed",
-                                             .last = SLUICE_BACKWARD};
-        status = sluice_activation_add(head->layer, &desc, &m->gradient[dtype]);
-        if (!status) status = slc_layer_shape_rows(m, m->gradient[dtype], desc.bytes);
-    }
-    return status;
-}
-
-static sluice_status add_mask(sluice_model *m)
-{
-    const char *last = m->layers[m->layer_count - 2].name;
-    if (slc_model_sees(&m->config) || m->cache.room) return SLUICE_OK;
-    const sluice_activation_desc desc = {.struct_size = sizeof(sluice_activation_desc),
-                                         .name = "attention mask",
-                                         .bytes = m->rows,
-                                         /* backward comes to the first block last */
-                                         .last_layer = m->evaluates_only ? last : m->layers[1].name,
-                                         .last = m->evaluates_only ? SLUICE_FORWARD : SLUICE_BACKWARD,
-                                         .last_forward_layer = last};
-    sluice_status status = sluice_activation_add(m->layers[0].layer, &desc, &m->mask);
-    return status ? status : slc_layer_shape_rows(m, m->mask, desc.bytes);
-}
-
-static sluice_status add_tensors(sluice_model *m)
-{
-    sluice_status status = m->evaluates_only ? SLUICE_OK : add_gradients(m);
-    if (!status) status = add_mask(m);
-    for (uint32_t i = 0; !status && i < m->layer_count; i++) {
-        const layer_code code = code_of(m, i);
-        slc_layer_common_tensors(m, &m->layers[i]);
-        code.tensors(m, &m->layers[i]);
-        status = slc_layer_register_tensors(m, i, code.forward, code.recompute, code.backward);
-    }
-    return status;
-}
 
 /* ---- Life ---- */
-
-static sluice_status check_options(const sluice_model_config *c, const sluice_model_options *o)
-{
-    const char *name = sluice_model_family_name((uint32_t)c->family);
-    bool sees = slc_model_sees(c);
-    if (!o->batch || (!sees && !o->length))
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: a micro-batch needs at least one %s", name,
-                         sees ? "image" : "token");
-    if (sees && o->length) return slc_error(SLUICE_ERR_ARGUMENT, "%s: images have no length; leave it 0", name);
-    if (o->length_step && (sees || o->cache_tokens))
-        return slc_error(SLUICE_ERR_ARGUMENT,
-                         "%s: micro-batches of several lengths (length_step) are for text, without "
-                         "a cache; leave it 0",
-                         name);
-    if (!o->length_step && (o->length_least || o->folds))
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: %s goes with length_step; set it, or leave this 0", name,
-                         o->folds ? "folds" : "length_least");
-    if (o->length_step && (o->length_least % o->length_step || o->length_least > o->length))
-        return slc_error(SLUICE_ERR_ARGUMENT,
-                         "%s: length_least is %u; it must be a multiple of %u (length_step), at most %u (length)", name,
-                         o->length_least, o->length_step, o->length);
-    if (!sees && o->length > c->context)
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: sequences of %u tokens exceed the model's context of %u", name,
-                         o->length, c->context);
-    if (!(o->label_smoothing >= 0 && o->label_smoothing < 1 && (float)o->label_smoothing < 1))
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: label_smoothing is %g; it must be in [0, 1)", name,
-                         o->label_smoothing);
-    return SLUICE_OK;
-}
-
-static sluice_status check_shapes(const sluice_model_config *c, const sluice_model_options *o)
-{
-    const char *name = sluice_model_family_name((uint32_t)c->family);
-    const uint32_t least = o->length_least ? o->length_least : o->length_step;
-    if (!o->shape_count) return SLUICE_OK;
-    if (!o->shape_lengths || !o->length_step || o->folds || o->shape_count > SLUICE_SHAPES_MOST)
-        return slc_error(SLUICE_ERR_ARGUMENT,
-                         "%s: %llu shapes; give at most %d shape_lengths, with length_step and without folds", name,
-                         (unsigned long long)o->shape_count, SLUICE_SHAPES_MOST);
-    for (uint64_t s = 0; s < o->shape_count; s++) {
-        const uint32_t length = o->shape_lengths[s], longer = s ? o->shape_lengths[s - 1] : o->length;
-        if (length < longer && length >= least && length % o->length_step == 0) continue;
-        return slc_error(
-            SLUICE_ERR_ARGUMENT,
-            "%s: shape_lengths[%llu] is %u; it must be a multiple of %u (length_step), from %u up and below "
-            "%u",
-            name, (unsigned long long)s, length, o->length_step, least, longer);
-    }
-    return SLUICE_OK;
-}
-
-static sluice_status check_cache(sluice_runtime *rt, const sluice_model_config *c, const sluice_model_options *o)
-{
-    if (!o->cache_tokens) return SLUICE_OK;
-    const char *name = slc_family_of(c->family)->name;
-    if (!slc_family_of(c->family)->causal || c->head != SLUICE_HEAD_TOKENS)
-        return slc_error(SLUICE_ERR_ARGUMENT,
-                         "%s: a cache of keys and values is for models that go on with a text token by token, as gpt2",
-                         name);
-    if (o->batch != 1 || o->cache_tokens > c->context || o->length > o->cache_tokens)
-        return slc_error(SLUICE_ERR_ARGUMENT,
-                         "%s: a cache of %u tokens, with passes of %u sequences of %u; it is of one sequence, passes "
-                         "are no longer than the cache, and the model's context is %u",
-                         name, o->cache_tokens, o->batch, o->length, c->context);
-    if (slc_device_runs_ahead(sluice_runtime_stream(rt)->device))
-        return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: a cache of keys and values is there on \"cpu\" alone, not on %s",
-                         name, sluice_runtime_device(rt));
-    if (sluice_world_size(sluice_runtime_world(rt)) > 1)
-        return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: a cache of keys and values is for a world of one rank, not %d",
-                         name, sluice_world_size(sluice_runtime_world(rt)));
-    return SLUICE_OK;
-}
-
-/* Reserves the memory that GEMM allocates for itself on a host whose processor lacks AVX-512; else GEMM uses only the
- * layers' scratch. */
-static sluice_status reserve_for_products(sluice_model *m)
-{
-    bool own = false;
-    if (m->apart) return SLUICE_OK;
-    for (uint32_t i = 0; i < m->layer_count; i++) {
-        bool widened, allocates;
-        const char *name;
-        sluice_status status = slc_gemm_path(m->layers[i].dtype, &widened, &allocates, &name);
-        if (status) return status;
-        own = own || allocates;
-    }
-    if (!own) return SLUICE_OK;
-    return sluice_runtime_reserve(m->rt, "GEMM's own buffers", (uint64_t)SLC_GEMM_OWN_BYTES * m->stream->threads);
-}
-
-static sluice_status register_model(sluice_model *m, const char *precision)
-{
-    sluice_status status = add_layers(m, precision);
-    if (!status) status = add_params(m);
-    if (!status) status = take_types(m);
-    if (!status) status = add_tensors(m);
-    if (!status) status = reserve_for_products(m);
-    if (!status) status = slc_model_cache_reserve(m);
-    if (!status) status = slc_observation_reserve(m);
-    return status ? status : slc_micro_batch_reserve(m);
-}
 
 sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config *given_config,
                                   const sluice_model_options *given_options, sluice_model **out)
@@ -362,9 +28,7 @@ sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config 
     sluice_status status = slc_model_config_take(given_config, config);
     if (!status) status = sluice_model_config_check(config);
     if (!status) status = slc_sized_read("sluice_model_options", NULL, given_options, sizeof *options, options);
-    if (!status) status = check_options(config, options);
-    if (!status) status = check_shapes(config, options);
-    if (!status) status = check_cache(rt, config, options);
+    if (!status) status = slc_model_options_check(rt, config, options);
     if (!status && options->scales_branches) status = slc_scaled_branches_check(rt, config);
     if (status) return status;
     sluice_model *m = calloc(1, sizeof *m);
@@ -394,7 +58,7 @@ sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config 
         status = slc_error(SLUICE_ERR_MEMORY, "a model of %u layers", config->layers);
         goto destroy;
     }
-    status = register_model(m, options->precision);
+    status = slc_model_register(m, options->precision);
     if (!status) status = slc_micro_batch_create(m);
     if (!status) status = slc_model_cache_create(m);
     if (!status) status = slc_observation_create(m);
@@ -429,65 +93,6 @@ void sluice_model_check(sluice_model *m, sluice_status (*check)(void *context), 
     if (!m) return;
     m->check = check;
     m->check_context = context;
-}
-
-/* ---- Slots ---- */
-
-static sluice_status go_on(const sluice_model *m)
-{
-    if (!m->check) return SLUICE_OK;
-    const uint64_t before = slc_errors_set();
-    const sluice_status given = m->check(m->check_context);
-    const bool has_line = slc_errors_set() != before;
-    sluice_status status = slc_error_bare(given, before);
-    return has_line && status == given ? status : slc_error_context(status, "the program's check");
-}
-
-static sluice_status keep_targets(sluice_model *m)
-{
-    sluice_activation *targets = m->layers[m->layer_count - 1].tensors[SLC_TARGETS].activation;
-    return slc_copy(m->stream, sluice_activation_data(targets), m->memory->targets,
-                    slc_model_head_rows(m) * sizeof(int32_t));
-}
-
-/* Does the head of a pass that only fills the cache have nothing to answer? */
-static bool is_unasked(const sluice_model *m)
-{
-    return m->cache.room && !m->host_logits;
-}
-
-static sluice_status layer_forward(sluice_model *m, uint32_t number, bool training)
-{
-    const layer_code code = code_of(m, number);
-    slc_layer_run slot = slc_layer_run_of(m, number, SLUICE_FORWARD);
-    bool head = number + 1 == m->layer_count;
-    slot.training = training;
-    sluice_status status = go_on(m);
-    if (!status) status = sluice_forward_begin(slot.layer->layer);
-    if (!status && head && !m->cache.room) status = keep_targets(m);
-    if (!status && !(head && (training || is_unasked(m)))) status = code.forward(&slot);
-    return status ? status : sluice_forward_end(slot.layer->layer);
-}
-
-static sluice_status layer_recompute(sluice_model *m, uint32_t number)
-{
-    slc_layer_run slot = slc_layer_run_of(m, number, SLUICE_FORWARD);
-    slot.training = true;
-    sluice_status status = sluice_recompute_begin(slot.layer->layer);
-    if (!status) status = code_of(m, number).recompute(&slot);
-    return status ? status : sluice_recompute_end(slot.layer->layer);
-}
-
-static sluice_status layer_backward(sluice_model *m, uint32_t number)
-{
-    const layer_code code = code_of(m, number);
-    slc_layer_run slot = slc_layer_run_of(m, number, SLUICE_BACKWARD);
-    slot.training = true;
-    sluice_status status = go_on(m);
-    if (!status && code.recompute && sluice_layer_recomputes(slot.layer->layer)) status = layer_recompute(m, number);
-    if (!status) status = sluice_backward_begin(slot.layer->layer);
-    if (!status) status = code.backward(&slot);
-    return status ? status : sluice_backward_end(slot.layer->layer);
 }
 
 /* ---- Calls ---- */
@@ -528,7 +133,7 @@ sluice_status sluice_model_forward(sluice_model *m, const sluice_batch *given)
     m->step = step;
     m->has_loss = false;
     for (uint32_t i = 0; !status && i < m->layer_count; i++)
-        if (sluice_layer_runs(m->layers[i].layer)) status = layer_forward(m, i, true);
+        if (sluice_layer_runs(m->layers[i].layer)) status = slc_layer_forward(m, i, true);
     m->in = (slc_batch_arrays){0};
     return tell_runtime(m, status);
 }
@@ -538,10 +143,10 @@ sluice_status sluice_model_backward(sluice_model *m, double *loss)
 {
     if (!m) return slc_model_lacks("model_backward", "model");
     const uint32_t head = m->layer_count - 1;
-    sluice_status status = layer_backward(m, head);
+    sluice_status status = slc_layer_backward(m, head);
     if (!status) status = slc_micro_batch_queued(m);
     for (uint32_t i = head; !status && i-- > 0;)
-        if (sluice_layer_runs(m->layers[i].layer)) status = layer_backward(m, i);
+        if (sluice_layer_runs(m->layers[i].layer)) status = slc_layer_backward(m, i);
     if (status) return tell_runtime(m, status);
     m->memory->owes = true;
     m->has_loss = true;
@@ -596,8 +201,8 @@ static sluice_status turn_to(sluice_model *m, const sluice_batch *batches, const
 static sluice_status run_task(sluice_model *m, const sluice_task *task)
 {
     const uint32_t number = number_of(m, task->layer);
-    if (task->kind == SLUICE_TASK_FORWARD) return layer_forward(m, number, true);
-    sluice_status status = layer_backward(m, number); /* it recomputes where it must */
+    if (task->kind == SLUICE_TASK_FORWARD) return slc_layer_forward(m, number, true);
+    sluice_status status = slc_layer_backward(m, number); /* it recomputes where it must */
     if (status || number + 1 < m->layer_count) return status;
     m->memory->owes = m->has_loss = true;
     return slc_micro_batch_queued(m);
@@ -654,7 +259,7 @@ sluice_status sluice_model_evaluate(sluice_model *m, const sluice_batch *given, 
     status = sluice_evaluate_begin(m->rt);
     if (!status) status = slc_micro_batch_take(m, &batch);
     for (uint32_t i = 0; !status && i < m->layer_count; i++)
-        if (sluice_layer_here(m->layers[i].layer)) status = layer_forward(m, i, false);
+        if (sluice_layer_here(m->layers[i].layer)) status = slc_layer_forward(m, i, false);
     if (!status) status = slc_micro_batch_queued(m);
     if (!status) status = sluice_evaluate_end(m->rt);
     m->host_logits = NULL;
@@ -693,7 +298,7 @@ static sluice_status run_pass(sluice_model *m, const int32_t *tokens, uint32_t c
     m->masked = false;
     m->host_logits = logits;
     sluice_status status = sluice_evaluate_begin(m->rt);
-    for (uint32_t i = 0; !status && i < m->layer_count; i++) status = layer_forward(m, i, false);
+    for (uint32_t i = 0; !status && i < m->layer_count; i++) status = slc_layer_forward(m, i, false);
     if (!status) status = sluice_evaluate_end(m->rt);
     m->in = (slc_batch_arrays){0};
     m->host_logits = NULL;
