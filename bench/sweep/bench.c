@@ -7,7 +7,7 @@
 #include "bench/sweep/as_rank.h"
 #include "bench/sweep/conclude.h"
 #include "bench/sweep/join.h"
-#include "bench/sweep/options.h"
+#include "bench/sweep/options/options.h"
 #include "bench/sweep/tradeoff/tradeoff.h"
 #include "bench/train/options/paths_check.h"
 

@@ -2,7 +2,7 @@
  * all sdp needs under one_ahead. */
 #pragma once
 
-#include "bench/sweep/options.h"
+#include "bench/sweep/options/options.h"
 #include "lib/plan/profile.h"
 
 #include <signal.h>
@@ -13,7 +13,7 @@ sluice_status slc_bench_budget_ends(const slc_profile *profile, bool recompute, 
 /* Returns budget number `index` of `count`, in bytes. */
 uint64_t slc_bench_budget_between(uint64_t least, uint64_t all_sdp, uint64_t index, uint64_t count);
 
-/* Both ends in bytes; 0: not known. */
+/* The ends between which budgets are found, in bytes; 0: not known. */
 typedef struct {
     uint64_t least, all_sdp;
 } slc_bench_ends;

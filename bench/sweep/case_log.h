@@ -3,7 +3,7 @@
  * alone has logs; one thread uses one. */
 #pragma once
 
-#include "bench/sweep/options.h"
+#include "bench/sweep/options/options.h"
 #include "bench/train/log/run_log.h"
 
 #include <jansson.h>

@@ -2,7 +2,7 @@
  * as JSON, so that parts of a sweep that ran in other processes can be joined as they are. */
 #pragma once
 
-#include "bench/sweep/options.h"
+#include "bench/sweep/options/options.h"
 #include "bench/train/run.h"
 
 #include <jansson.h>

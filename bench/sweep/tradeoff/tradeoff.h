@@ -3,7 +3,7 @@
  * into the output folder. */
 #pragma once
 
-#include "bench/sweep/options.h"
+#include "bench/sweep/options/options.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* The beginning of a trade-off: its folder, and whether that has the same one already. */
 #pragma once
 
-#include "bench/sweep/options.h"
+#include "bench/sweep/options/options.h"
 
 #include <jansson.h>
 

@@ -1,5 +1,5 @@
 /* tests/command/bench_pipeline_test.sh covers this file. */
-#include "bench/sweep/pipelines.h"
+#include "bench/sweep/options/pipelines.h"
 
 #include "lib/base/status.h"
 

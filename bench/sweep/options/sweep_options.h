@@ -1,11 +1,14 @@
-/* The options of `sluice bench`: those of training, of which some are lists here, and its own. */
+/* The options of a sweep: those of training, of which some are lists here, and its own. */
 #pragma once
 
 #include "bench/sweep/folder/folder.h"
-#include "bench/sweep/pipelines.h"
+#include "bench/sweep/options/pipelines.h"
 #include "bench/train/options/options.h"
 
 #include <stdbool.h>
+
+/* The value of a list that says: as is usual with the other values of a run. */
+#define SLC_BENCH_USUAL "usual"
 
 enum { SLC_BENCH_LIST_MAX = 64, SLC_BENCH_SHARES_MAX = 101, SLC_BENCH_OPTIONS_MAX = 16 };
 
@@ -50,38 +53,3 @@ typedef struct {
 
     const char *typed[SLC_BENCH_OPTIONS_MAX]; /* of its own options (slc_command_line) */
 } slc_bench_options;
-
-/* Reads the command line; on a wrong option argp prints the error and exits. The caller frees the lists. Errors:
- * ARGUMENT, UNSUPPORTED, MEMORY. */
-sluice_status slc_bench_options_parse(int argc, char **argv, slc_bench_options *out);
-void slc_bench_options_free(slc_bench_options *options);
-
-/* Returns the N of "auto:N"; 0 if the text is something else. */
-uint64_t slc_bench_budget_auto(const char *text);
-/* Sets another list of budgets, written as a user would write it. Errors: ARGUMENT, MEMORY. */
-sluice_status slc_bench_options_set_budgets(slc_bench_options *options, const char *list);
-
-/* The options of one run. `training` points into the lists' text. */
-typedef struct {
-    /* These are as the user wrote them, but "usual" is replaced by its meaning. */
-    const char *strategy, *schedule, *budget, *throttle;
-    const char *optimizer, *tied;
-    const char *recipe;          /* its file; NULL: none */
-    uint64_t ranks;              /* of its world */
-    uint64_t repeat;             /* from 1 on */
-    uint64_t step_micro_batches; /* of all ranks, or of all replicas of a pipeline */
-    char label[128]; /* what tells it from other cells, in words; "": nothing (bench/sweep/figures/label.h) */
-    slc_training_options training;
-} slc_bench_case;
-
-/* A sweep has a part for each throttle on each number of ranks, because these belong to a world: the number of parts,
- * and what part number `part` has. Ranks 0: as the launcher says. */
-uint64_t slc_bench_part_count(const slc_bench_options *options);
-const char *slc_bench_part_throttle(const slc_bench_options *options, uint64_t part);
-uint64_t slc_bench_part_ranks(const slc_bench_options *options, uint64_t part);
-
-/* Number of runs of one part, in which "auto:N" counts as N. After "auto:N" has been replaced by budgets,
- * slc_bench_case_at fills case number `index` < count of part number `part`. */
-uint64_t slc_bench_case_count(const slc_bench_options *options);
-void slc_bench_case_at(const slc_bench_options *options, uint64_t part, uint64_t index, slc_bench_case *out);
-bool slc_bench_is_labelled(const slc_bench_options *options); /* some case has a label */
