@@ -59,22 +59,6 @@ static bool write_text(const slc_option *row, const json_t *value, char text[TEX
     return length >= 0 && length < TEXT_BYTES;
 }
 
-/* Copies a text, for as long as the process lives. */
-static char *keep(const char *text)
-{
-    typedef struct kept_text {
-        struct kept_text *before;
-        char text[];
-    } kept_text;
-    static kept_text *last;
-    const size_t bytes = strlen(text) + 1;
-    kept_text *kept = malloc(sizeof *kept + bytes);
-    if (!kept) return NULL;
-    kept->before = last;
-    last = kept;
-    return memcpy(kept->text, text, bytes);
-}
-
 sluice_status slc_config_value_take(const char *where, const slc_option *rows, const slc_option *row, void *options,
                                     const char **typed, const json_t *value)
 {
@@ -83,7 +67,7 @@ sluice_status slc_config_value_take(const char *where, const slc_option *rows, c
     char *text = malloc(TEXT_BYTES), *kept = NULL;
     if (!text) return slc_error(SLUICE_ERR_MEMORY, "%s", where);
     sluice_status status = write_text(row, value, text) ? SLUICE_OK : not_taken(where, row);
-    if (!status && !(kept = keep(text))) status = slc_error(SLUICE_ERR_MEMORY, "%s", where);
+    if (!status && !(kept = slc_option_keep(text))) status = slc_error(SLUICE_ERR_MEMORY, "%s", where);
     free(text);
     if (status) return status;
     *said = kept;

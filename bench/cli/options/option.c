@@ -173,3 +173,18 @@ void slc_option_defaults(const slc_option *rows, void *options)
         (void)status;
     }
 }
+
+char *slc_option_keep(const char *text)
+{
+    typedef struct kept_text {
+        struct kept_text *before;
+        char text[];
+    } kept_text;
+    static kept_text *last; /* so that a leak checker finds all of them */
+    const size_t bytes = strlen(text) + 1;
+    kept_text *kept = malloc(sizeof *kept + bytes);
+    if (!kept) return NULL;
+    kept->before = last;
+    last = kept;
+    return memcpy(kept->text, text, bytes);
+}

@@ -66,5 +66,9 @@ sluice_status slc_option_set(const slc_option *row, void *options, char *text);
 /* Reads a COUNT or a REAL within the row's limits; for `set` too, with any other type: as a REAL. Errors: ARGUMENT. */
 sluice_status slc_option_number(const slc_option *row, const char *text, double *out);
 
+/* Copies a text that an option holds, for as long as the process lives; the copy may be cut up. NULL without memory.
+ * One thread. */
+char *slc_option_keep(const char *text);
+
 /* The place of a value in a list with commas; -1: it is not there. */
 int slc_option_place(const char *list, const char *value);

@@ -19,8 +19,8 @@ sluice_status slc_bench_pipelines_add(slc_bench_pipelines *pipelines, const char
         return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline: more than %d values", SLC_BENCH_PIPELINES_MAX);
     snprintf(name, sizeof name, "pipeline %.8s", stages);
     snprintf(item, sizeof item, "%.20s %.24s", name, schedule);
-    const slc_bench_pipeline added = {slc_training_option_keep(item), slc_training_option_keep(name),
-                                      slc_training_option_keep(stages), slc_training_option_keep(schedule)};
+    const slc_bench_pipeline added = {slc_option_keep(item), slc_option_keep(name), slc_option_keep(stages),
+                                      slc_option_keep(schedule)};
     if (!added.item || !added.name || !added.stages || !added.schedule)
         return slc_error(SLUICE_ERR_MEMORY, "--pipeline");
     pipelines->of[pipelines->count++] = added;

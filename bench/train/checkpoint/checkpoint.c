@@ -379,7 +379,7 @@ static sluice_status take_option(slc_training_options *o, const json_t *saved, c
         kept = text;
     }
     if (!kept || !*kept) return SLUICE_OK;
-    kept = slc_training_option_keep(kept);
+    kept = slc_option_keep(kept);
     return kept ? slc_training_option_set(o, name, kept) : slc_error(SLUICE_ERR_MEMORY, "--%s", name);
 }
 
@@ -457,8 +457,8 @@ sluice_status slc_training_resume(const slc_training_identity *run, sluice_runti
     void *extra = NULL;
     size_t bytes = 0;
     *out = (slc_training_position){0};
-    /* This is compared before the weights are loaded: the name of another model says more to the user than a parameter
-     * of another size. */
+    /* The position is compared before the weights are loaded, because the name of another model says more to the user
+     * than a parameter of another size. */
     sluice_status status = slc_error_context(sluice_checkpoint_extra(run->options->resume, &extra, &bytes), "--resume");
     status = agree_on_reading(run, status);
     if (!status) status = read_position(run, extra, bytes, out);

@@ -95,7 +95,7 @@ static sluice_status read_cuts(slc_training_options *o)
             "with such names, or auto",
             path);
     sluice_status status = slc_error_context(slc_cuts_file_read(path, &list), "--pipeline-cuts");
-    if (!status) o->pipeline_cuts = slc_training_option_keep(list);
+    if (!status) o->pipeline_cuts = slc_option_keep(list);
     free(list);
     return status || o->pipeline_cuts ? status : slc_error(SLUICE_ERR_MEMORY, "cuts");
 }

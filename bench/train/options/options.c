@@ -1,20 +1,13 @@
-/* The training options as one table. The parser, the defaults, the help, the checks of names, what a checkpoint and a
- * report say of the options, and most of the runtime's configuration are walks of its rows.
- * bench/train/train_run_test.c covers this file. */
+/* The training options as one table, whose rows the parser, the defaults and the help walk; values.c walks them for all
+ * else. bench/train/train_run_test.c covers this file. */
 #include "bench/train/options/options.h"
 
 #include "bench/cli/default_threads.h"
 #include "bench/cli/options/config_file.h"
-#include "bench/cli/device_transport.h"
-#include "bench/train/options/batch_options.h"
 #include "bench/train/options/choices.h"
-#include "bench/train/options/lr_schedule.h"
-#include "bench/train/options/onebit_options.h"
 #include "bench/train/options/recipe_file.h"
 #include "bench/train/options/optimizer_options.h"
-#include "lib/base/hash/fnv.h"
 #include "lib/base/text/list_item.h"
-#include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/data/dataset.h"
 #include "lib/plan/strategy_names.h"
@@ -33,9 +26,7 @@
 #define REAL SLC_OPTION_REAL
 #define FLAG SLC_OPTION_FLAG
 #define PATHS SLC_OPTION_SET
-
-/* A further use: the value's place among the choices is an enumerator of sluice_config. */
-enum { ENUMERATOR = SLC_MEASURED << 1 };
+#define ENUMERATOR SLC_ENUMERATOR
 
 typedef enum { MODEL = 1, TRAINING, COMPRESSED, RESOURCES, OUTPUT } option_group;
 static const char *const headings[] = {
@@ -414,20 +405,18 @@ static void make_rows(void)
     }
 }
 
-static const slc_option *find_row(const char *name)
+const slc_option *slc_training_rows(void)
 {
     make_rows();
-    return slc_option_find(rows, name);
+    return rows;
 }
 
-static const char *text_of(const slc_training_options *options, const slc_option *row)
+static const slc_option *find_row(const char *name)
 {
-    const char *text;
-    memcpy(&text, (const char *)options + row->field, sizeof text);
-    return text;
+    return slc_option_find(slc_training_rows(), name);
 }
 
-/* ---- What a command has otherwise ---- */
+/* ---- A command's differences ---- */
 
 static slc_option own_rows[SLC_TRAINING_OPTIONS_MAX + 1]; /* the table with a command's differences */
 static const slc_option *taken = rows;                    /* by this process: the table, or own_rows */
@@ -461,31 +450,15 @@ static slc_option own_row(const slc_option *row, const slc_training_difference *
 
 /* ---- Parsing ---- */
 
-/* A list is cut up in a copy, because a launcher hands its arguments on as they were typed. Copies stay until the
- * process ends. */
-static char *copy_list(const char *list)
-{
-    typedef struct kept_list {
-        struct kept_list *before;
-        char text[];
-    } kept_list;
-    static kept_list *last;
-    size_t bytes = strlen(list) + 1;
-    kept_list *kept = malloc(sizeof *kept + bytes);
-    if (!kept) return NULL;
-    kept->before = last;
-    last = kept;
-    return memcpy(kept->text, list, bytes);
-}
-
-/* A repeated --data adds to the earlier ones. */
+/* Adds the paths of a list; a repeated --data adds to the earlier ones. The list is cut up in a copy, because a
+ * launcher hands its arguments on as they were typed. */
 static sluice_status add_paths(void *options, const slc_option *row, char *list)
 {
     slc_training_options *o = options;
     const bool evaluates = row->field == offsetof(slc_training_options, eval_data);
     const char **paths = evaluates ? o->eval_data : o->data;
     uint64_t *count = evaluates ? &o->eval_data_count : &o->data_count;
-    char *rest = copy_list(list), *path;
+    char *rest = slc_option_keep(list), *path;
     if (!rest) return slc_error(SLUICE_ERR_MEMORY, "--%s", row->name);
     if (o->data_of_config) o->data_count = 0;
     o->data_of_config = false;
@@ -497,11 +470,6 @@ static sluice_status add_paths(void *options, const slc_option *row, char *list)
         paths[(*count)++] = path;
     }
     return SLUICE_OK;
-}
-
-const char *slc_training_option_keep(const char *text)
-{
-    return copy_list(text);
 }
 
 /* Reads the options of a file. If --data follows on the command line, it replaces the file's. */
@@ -547,6 +515,12 @@ const char *slc_training_option_typed(const slc_training_options *options, const
     return slc_option_typed(rows, options->typed, name);
 }
 
+bool slc_training_option_must_equal(const char *name)
+{
+    const slc_option *row = find_row(name);
+    return row && (row->flags & SLC_EQUAL);
+}
+
 static void make_tables(void)
 {
     if (!*choices.models) slc_training_choices_list(&choices);
@@ -581,26 +555,6 @@ const slc_command_line *slc_training_command_line(const slc_training_difference 
     return &line;
 }
 
-/* ---- Checking ---- */
-
-sluice_status slc_training_names_check(const slc_training_options *o)
-{
-    for (int i = 0; i < row_count; i++) {
-        const slc_option *row = &rows[i];
-        const char *value = row->choices ? text_of(o, row) : NULL;
-        if (!value || !strcmp(value, row->fallback) || slc_option_place(row->choices, value) >= 0) continue;
-        if (slc_option_place(row->later, value) >= 0)
-            return slc_error(SLUICE_ERR_UNSUPPORTED, "--%s %s: not built in this version; use %s", row->name, value,
-                             row->choices);
-        const char *hub = strcmp(row->name, "model")
-                              ? ""
-                              : "; weights of Hugging Face's hub are fetched by hf download, and their folder is given "
-                                "with --weights";
-        return slc_error(SLUICE_ERR_ARGUMENT, "--%s %s: unknown; use %s%s", row->name, value, row->choices, hub);
-    }
-    return SLUICE_OK;
-}
-
 const char *slc_training_tokenizer(const slc_training_options *o)
 {
     if (o->tokenizer) return o->tokenizer;
@@ -613,152 +567,4 @@ bool slc_training_speaks(const slc_training_options *o)
     const bool tokens =
         !*o->head || !strcmp(o->head, "tokens"); /* a model of text has that head unless another is given */
     return family >= 0 && !slc_family_of((sluice_model_family)family)->sees && tokens;
-}
-
-/* ---- Between ranks ---- */
-
-static uint64_t digest(const slc_training_options *o, const slc_option *row)
-{
-    if (row->flags & SLC_OWN) return 0;
-    if (row->type != TEXT) return slc_fnv(SLC_FNV_START, (const char *)o + row->field, 8);
-    const char *text = text_of(o, row) ? text_of(o, row) : "";
-    return slc_fnv(SLC_FNV_START, text, strlen(text));
-}
-
-sluice_status slc_training_options_compare(const slc_training_options *o, sluice_world *world)
-{
-    uint64_t mine[SLC_TRAINING_OPTIONS_MAX] = {0}, ranks = (uint64_t)sluice_world_size(world),
-             (*all)[SLC_TRAINING_OPTIONS_MAX] = malloc(ranks * sizeof *all);
-    if (!all) return slc_error(SLUICE_ERR_MEMORY, "options of %llu ranks", (unsigned long long)ranks);
-    for (int i = 0; i < row_count; i++) mine[i] = digest(o, &rows[i]);
-    sluice_status status = sluice_world_all_gather(world, mine, sizeof mine, all);
-    for (uint64_t r = 1; !status && r < ranks; r++)
-        for (int i = 0; !status && i < row_count; i++)
-            if (all[r][i] != all[0][i])
-                status =
-                    slc_error(SLUICE_ERR_MISMATCH, "rank %llu has another --%s than rank 0; give all ranks the same",
-                              (unsigned long long)r, rows[i].name);
-    free(all);
-    return status;
-}
-
-/* ---- As JSON ---- */
-
-static json_t *paths_json(const char *const *list, uint64_t count)
-{
-    json_t *paths = json_array();
-    for (uint64_t i = 0; paths && i < count; i++) json_array_append_new(paths, json_string(list[i]));
-    return paths;
-}
-
-static json_t *value_json(const slc_training_options *o, const slc_option *row)
-{
-    const char *field = (const char *)o + row->field;
-    double real;
-    uint64_t count;
-    if (row->type == PATHS)
-        return row->field == offsetof(slc_training_options, eval_data) ? paths_json(o->eval_data, o->eval_data_count)
-                                                                       : paths_json(o->data, o->data_count);
-    if (row->type == TEXT) return text_of(o, row) ? json_string(text_of(o, row)) : json_null();
-    memcpy(&real, field, sizeof real);
-    memcpy(&count, field, sizeof count);
-    if (row->type == REAL) return json_real(real);
-    return row->type == FLAG ? json_boolean(count) : json_integer((json_int_t)count);
-}
-
-/* A setting that the optimizer lacks has no value; while the options leave the optimizer open, it is null. */
-static bool has_value(const slc_training_options *o, const slc_option *row, bool *open)
-{
-    *open = false;
-    if (row->field < OPTIMIZER_SETTINGS || row->field >= OPTIMIZER_SETTINGS + sizeof o->optimizer_settings) return true;
-    const size_t i = (row->field - OPTIMIZER_SETTINGS) / sizeof *o->optimizer_settings;
-    const char *name = slc_training_optimizer_setting(i)->name;
-    if (slc_optimizer_option(slc_training_optimizer_row(o), name) || slc_training_optimizer_is_given(o, i)) return true;
-    *open = !*o->optimizer;
-    return *open;
-}
-
-int slc_training_options_json(const slc_training_options *o, unsigned uses, json_t *settings)
-{
-    int failed = 0;
-    slc_training_options filled = *o;
-    slc_training_optimizer_fill(&filled);
-    filled.lr_horizon = slc_lr_schedule_horizon(o);
-    for (int i = 0; !failed && i < row_count; i++) {
-        char key[32];
-        bool open;
-        if (!(rows[i].flags & uses) || !has_value(o, &rows[i], &open)) continue;
-        snprintf(key, sizeof key, "%s", rows[i].name);
-        for (char *dash; uses & SLC_REPORTED && (dash = strchr(key, '-'));) *dash = '_';
-        failed = json_object_set_new(settings, key, open ? json_null() : value_json(&filled, &rows[i]));
-    }
-    return failed;
-}
-
-json_t *slc_training_options_given_json(const slc_training_options *o)
-{
-    json_t *given = json_object();
-    for (int i = 0; given && i < row_count; i++) {
-        const char *name = rows[i].name;
-        const bool of_files = !strcmp(name, "config") || !strcmp(name, "recipe") || !strcmp(name, "overwrite");
-        if (!o->typed[i] || of_files) continue;
-        json_object_set_new(given, name, rows[i].type == FLAG ? json_true() : value_json(o, &rows[i]));
-    }
-    return given;
-}
-
-bool slc_training_option_must_equal(const char *name)
-{
-    const slc_option *row = find_row(name);
-    return row && (row->flags & SLC_EQUAL);
-}
-
-/* ---- What the options describe ---- */
-
-static void copy_to_config(const slc_training_options *o, sluice_config *config)
-{
-    for (int i = 0; i < row_count; i++) {
-        const slc_option *row = &rows[i];
-        const char *from = (const char *)o + row->field;
-        char *to = (char *)config + row->config;
-        uint64_t count;
-        if (!row->config) continue;
-        memcpy(&count, from, sizeof count);
-        if (row->flags & ENUMERATOR)
-            memcpy(to, &(int){slc_option_place(row->choices, text_of(o, row))}, sizeof(int));
-        else if (row->type == COUNT)
-            memcpy(to, &(uint32_t){(uint32_t)count}, sizeof(uint32_t));
-        else /* TEXT, REAL */
-            memcpy(to, from, sizeof count);
-    }
-}
-
-sluice_status slc_training_config(const slc_training_options *o, sluice_config *config)
-{
-    sluice_config_init(config);
-    copy_to_config(o, config);
-    config->updates = o->updates;
-    config->steps = o->steps;
-    config->measure_norm = o->log != NULL;
-    config->pipeline = (uint32_t)slc_training_stages(o);
-    slc_training_optimizer_config(o, config);
-    slc_training_onebit(o, &config->onebit);
-    sluice_status status = SLUICE_OK;
-    if (strcmp(o->block, "auto")) status = slc_parse_bytes(o->block, &config->block_bytes);
-    if (status) return slc_error_context(status, "--block");
-    if (*o->budget) status = slc_parse_budget(o->budget, &config->budget_bytes, &config->budget_of_dp);
-    return slc_error_context(status, "--budget");
-}
-
-sluice_status slc_training_world(const slc_training_options *o, sluice_world_config *config)
-{
-    sluice_status status = sluice_world_config_init(config);
-    if (status) return status;
-    if (*o->throttle) config->throttle = o->throttle;
-    if (o->timeout_s > 0) config->timeout_s = o->timeout_s;
-    slc_choose_transport(o->device, config);
-    if (o->ranks && (int)o->ranks != config->size)
-        return slc_error(SLUICE_ERR_MISMATCH, "-n %llu, but the launcher started %d ranks",
-                         (unsigned long long)o->ranks, config->size);
-    return SLUICE_OK;
 }

@@ -31,9 +31,6 @@ void slc_training_options_init(slc_training_options *options);
 /* The rate of a run that begins with weights and gives none; transformers' Trainer has the same. */
 #define SLC_TRAINING_FINE_TUNING_RATE 5e-5
 
-/* A copy of the text that lives as long as the process; NULL without memory. */
-const char *slc_training_option_keep(const char *text);
-
 /* Sets the option as if `text` had been typed; both strings stay the caller's, and `text` must live as long as the
  * options. Errors: ARGUMENT. */
 sluice_status slc_training_option_set(slc_training_options *options, const char *name, const char *text);
@@ -49,8 +46,13 @@ typedef enum {
     SLC_EQUAL = 4,            /* a run that is resumed with another value is refused */
     SLC_REPORTED = 8,         /* one of the "settings" of a JSON report */
     SLC_OWN = 16,             /* ranks may differ: hosts keep files at different places, the least budget counts */
-    SLC_MEASURED = 32,        /* what is measured depends on it; the last of the uses */
+    SLC_MEASURED = 32,        /* what is measured depends on it */
+    SLC_ENUMERATOR = 64,      /* the value's place among the choices is an enumerator of sluice_config */
 } slc_option_use;
+
+/* Returns the rows of the table, in its order; one without a name comes last. A row's number is its place in
+ * slc_training_options.typed. The rows stay as long as the process. */
+const slc_option *slc_training_rows(void);
 
 /* Adds the options that have one of `uses` to the object `settings`, in the order of the table, with the optimizer's
  * numbers and the schedule's horizon in place of what was left open. Keys are the options'
