@@ -2,6 +2,7 @@
 #ifndef SLUICE_H
 #define SLUICE_H
 #include <sluice/checkpoint.h>
+#include <sluice/config.h>
 #include <sluice/dtype.h>
 #include <sluice/init.h>
 #include <sluice/model.h>

@@ -79,14 +79,14 @@ static void ranks_with_different_settings_are_refused(void **state)
     assert_int_equal(run_ranks(2, refuse_each, NULL, 120), 0);
 }
 
-/* sluice/runtime.h lists the default of every field, which config_defaults_test.sh holds against the structs: the
+/* sluice/config.h lists the default of every field, which config_defaults_test.sh holds against the structs: the
  * fields inside structs are the table's settings, in any order. */
 static void every_field_is_in_the_table(void **state)
 {
     (void)state;
     char line[256], struct_name[32], field[32];
     size_t listed = 0, settings = 0;
-    FILE *header = fopen(SLUICE_RUNTIME_HEADER, "r");
+    FILE *header = fopen(SLUICE_CONFIG_HEADER, "r");
     assert_non_null(header);
     while (fgets(line, sizeof line, header)) {
         if (sscanf(line, " *   %31[a-z0-9_].%31[a-z0-9_] = ", struct_name, field) != 2) continue;

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The defaults in sluice/runtime.h are those of sluice_config_init, and every field has one: a program made from the
+# The defaults in sluice/config.h are those of sluice_config_init, and every field has one: a program made from the
 # header's lines compares them.
 . "$(dirname "$0")/../support/command_check.sh"
 include=$(cd "$(dirname "$0")/../../include" && pwd)
-header=$include/sluice/runtime.h
+header=$include/sluice/config.h
 library=$(dirname "$sluice")/../lib/sluice
 sed -n 's|^ \*   \([a-z0-9_.]* = [^ ]*\).*|\1|p' "$header" >"$work/defaults"
 

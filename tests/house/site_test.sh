@@ -31,7 +31,7 @@ done
 for name in sluice_config sluice_world_create sluice_model_evaluate sluice_transport_v1 SLUICE_ERR_PEER; do
     grep -rq "id=\"c\.[a-z_.]*$name\"" "$html/api" || fails "the reference lacks $name"
 done
-grep -q 'href="../api/sluice-runtime.html#c.sluice_config_init"' "$html/docs/guide.html" ||
+grep -q 'href="../api/sluice-config.html#c.sluice_config_init"' "$html/docs/guide.html" ||
     fails 'a name in the guide does not lead to its place in the reference'
 grep -q sluice_runtime_commit "$html/searchindex.js" || fails 'the search does not know the functions'
 if grep -rnE '<(script|link|img)[^>]*(src|href)="(https?:)?//' "$html" --include='*.html' >"$work/log"; then
