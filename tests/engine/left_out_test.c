@@ -229,8 +229,10 @@ static int name_in_other_orders(int rank, int size, void *context)
     setenv("SLUICE_ENGINE_CHECK", "on", 1);
     if (begin(&p, "sdp")) return 1;
     const sluice_layer *const orders[2][3] = {{p.layer[1], p.layer[2], p.layer[2]}, {p.layer[2], p.layer[1], NULL}};
-    const sluice_step_options options = SLUICE_INIT(sluice_step_options, .learning_rate = 0.01,
-                                                    .layers_left_out = orders[rank], .layer_left_out_count = 3 - rank);
+    const double probabilities[2][3] = {{0.5, 0.25, 0.25}, {0.25, 0.5, 1}};
+    const sluice_step_options options = SLUICE_INIT(
+        sluice_step_options, .learning_rate = 0.01, .layers_left_out = orders[rank], .layer_left_out_count = 3 - rank,
+        .layers_drawn = orders[rank], .layer_probabilities = probabilities[rank], .layer_drawn_count = 3 - rank);
     RANK_CHECK(!sluice_step_begin(p.rt, &options));
     for (int l = 0; l < LAYERS; l += 3)
         RANK_CHECK(!sluice_forward_begin(p.layer[l]) && !sluice_forward_end(p.layer[l]));

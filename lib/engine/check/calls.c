@@ -19,7 +19,7 @@ typedef struct {
     uint64_t exchange, micro_batches;
     uint64_t group_rates; /* hash over all; 0: none */
     uint64_t left_out;    /* layers: hash over their numbers; 0: none */
-    uint64_t drawn;       /* layers: hash over their numbers and probabilities; 0: none */
+    uint64_t drawn;       /* layers: hash over the probabilities of all; 0: none */
     uint64_t written;     /* hash over all parameters */
 } saying;
 
@@ -129,7 +129,7 @@ static bool leaves_out(const sluice_step_options *options, uint32_t layer)
     return found;
 }
 
-/* Ranks may name them in other orders. */
+/* Ranks may name the same layers in other orders; so with those that are drawn. */
 static uint64_t hash_left_out(const sluice_runtime *rt, const sluice_step_options *options)
 {
     uint64_t hash = 0;
@@ -138,12 +138,23 @@ static uint64_t hash_left_out(const sluice_runtime *rt, const sluice_step_option
     return hash;
 }
 
-static uint64_t hash_drawn(const sluice_step_options *options)
+/* A layer that is not named is always kept. */
+static double probability_of(const sluice_step_options *options, uint32_t layer)
 {
-    uint64_t hash = options->layers_drawn && options->layer_drawn_count ? SLC_FNV_START : 0;
-    for (uint64_t i = 0; hash && i < options->layer_drawn_count; i++) {
-        hash = slc_fnv(hash, &options->layers_drawn[i]->index, sizeof options->layers_drawn[i]->index);
-        hash = slc_fnv(hash, &options->layer_probabilities[i], sizeof options->layer_probabilities[i]);
+    double probability = 1;
+    for (uint64_t i = 0; i < options->layer_drawn_count; i++)
+        if (options->layers_drawn[i]->index == layer && options->layer_probabilities[i] < 1)
+            probability = options->layer_probabilities[i];
+    return probability;
+}
+
+static uint64_t hash_drawn(const sluice_runtime *rt, const sluice_step_options *options)
+{
+    if (!options->layers_drawn || !options->layer_drawn_count) return 0;
+    uint64_t hash = SLC_FNV_START;
+    for (uint32_t l = 0; l < rt->model.layer_count; l++) {
+        const double probability = probability_of(options, l);
+        hash = slc_fnv(hash, &probability, sizeof probability);
     }
     return hash;
 }
@@ -165,7 +176,7 @@ sluice_status slc_check_call(sluice_runtime *rt, const char *call, const sluice_
             mine.group_rates =
                 slc_fnv(SLC_FNV_START, options->group_rates, rt->model.group_count * sizeof *options->group_rates);
         mine.left_out = hash_left_out(rt, options);
-        mine.drawn = hash_drawn(options);
+        mine.drawn = hash_drawn(rt, options);
     }
     mine.written = slc_fnv(SLC_FNV_START, rt->check->written, rt->model.param_count * sizeof *rt->check->written);
     saying *all = malloc((size_t)rt->size * sizeof *all);
