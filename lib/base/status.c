@@ -1,12 +1,12 @@
 /* The error line of each thread. */
+#include "lib/base/error_line.h"
 #include "lib/base/status.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { LINE_BYTES = 2048 };
-static _Thread_local char error_line[LINE_BYTES];
+static _Thread_local char error_line[SLC_ERROR_BYTES];
 static _Thread_local sluice_status error_status;
 static _Thread_local uint64_t errors_set;
 
@@ -45,7 +45,7 @@ const char *sluice_status_name(sluice_status status)
 
 sluice_status slc_error(sluice_status status, const char *format, ...)
 {
-    char line[LINE_BYTES]; /* a copy, because arguments may point into error_line */
+    char line[SLC_ERROR_BYTES]; /* a copy, because arguments may point into error_line */
     va_list args;
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
@@ -53,8 +53,8 @@ sluice_status slc_error(sluice_status status, const char *format, ...)
     static const char prefix[] = "no memory: ";
     size_t room = status == SLUICE_ERR_MEMORY && !strstr(line, "memory") ? sizeof prefix - 1 : 0;
     memcpy(error_line, prefix, room);
-    memcpy(error_line + room, line, LINE_BYTES - room);
-    error_line[LINE_BYTES - 1] = 0;
+    memcpy(error_line + room, line, SLC_ERROR_BYTES - room);
+    error_line[SLC_ERROR_BYTES - 1] = 0;
     if (status) error_status = status;
     errors_set++;
     return status;
@@ -79,14 +79,14 @@ sluice_status slc_error_bare(sluice_status status, uint64_t set_before)
 sluice_status slc_error_context(sluice_status status, const char *format, ...)
 {
     if (status >= 0) return status;
-    char line[2 * LINE_BYTES]; /* room for both halves; a line that is too long loses its end */
+    char line[2 * SLC_ERROR_BYTES]; /* room for both halves; a line that is too long loses its end */
     va_list args;
     va_start(args, format);
-    int length = vsnprintf(line, LINE_BYTES, format, args);
+    int length = vsnprintf(line, SLC_ERROR_BYTES, format, args);
     va_end(args);
-    if (length > LINE_BYTES - 1) length = LINE_BYTES - 1;
+    if (length > SLC_ERROR_BYTES - 1) length = SLC_ERROR_BYTES - 1;
     if (length > 0) snprintf(line + length, sizeof line - (size_t)length, ": %s", error_line);
-    line[LINE_BYTES - 1] = 0;
-    if (length > 0) memcpy(error_line, line, LINE_BYTES);
+    line[SLC_ERROR_BYTES - 1] = 0;
+    if (length > 0) memcpy(error_line, line, SLC_ERROR_BYTES);
     return status;
 }

@@ -1,6 +1,8 @@
 /* The first failure of a world: its status and its line are kept for every later call. */
 #pragma once
 
+#include "lib/base/error_line.h"
+
 #include <sluice/status.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,7 +18,7 @@ typedef struct {
     _Atomic int status; /* SLUICE_OK while healthy; written once, after the rest */
     pthread_mutex_t lock;
     slc_tell tell;
-    char line[1024];
+    char line[SLC_ERROR_BYTES];
 } slc_failure;
 
 void slc_failure_init(slc_failure *failure);

@@ -2,6 +2,7 @@
 #include "bench/lab/pipeline/sleeping.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/error_line.h"
 #include "lib/base/status.h"
 
 #include <errno.h>
@@ -148,7 +149,7 @@ sluice_status slc_sleeping_train(sluice_world *world, const slc_sleeping *model,
                                   .step_s = sum.step_s / steps,
                                   .cpu_s = sum.cpu_s / steps,
                                   .messages = sum.messages / steps * micro_batches};
-    char why[1024];
+    char why[SLC_ERROR_BYTES];
     snprintf(why, sizeof why, "%s", sluice_last_error());
     sluice_runtime_destroy(r.rt);
     free(r.layers);

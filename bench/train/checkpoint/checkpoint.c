@@ -9,6 +9,7 @@
 #include "bench/train/checkpoint/shape.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/log.h"
+#include "lib/base/error_line.h"
 #include "lib/base/status.h"
 #include "lib/base/text/list_item.h"
 #include "lib/base/text/shell_word.h"
@@ -437,7 +438,7 @@ static sluice_status check_position(const slc_training_identity *run, uint64_t u
 static sluice_status agree_on_reading(const slc_training_identity *run, sluice_status mine)
 {
     double blind[2] = {mine ? 1 : 0, mine ? sluice_world_rank(run->world) : 0};
-    char why[1000];
+    char why[SLC_ERROR_BYTES];
     snprintf(why, sizeof why, "%s", sluice_last_error());
     sluice_status status = sluice_world_all_reduce(run->world, blind, 2);
     if (status || blind[0] == 0) return status;

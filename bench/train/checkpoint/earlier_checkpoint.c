@@ -2,6 +2,7 @@
  * tests/checkpoint/resume_test.sh covers this file. */
 #include "bench/train/checkpoint/earlier_checkpoint.h"
 
+#include "lib/base/error_line.h"
 #include "lib/base/status.h"
 #include "lib/base/text/shell_word.h"
 
@@ -76,7 +77,7 @@ static bool find_earlier(const char *folder, uint64_t step, char found[PATH_MAX]
 
 sluice_status slc_training_name_earlier(sluice_status status, const char *resume)
 {
-    char why[1000], folder[PATH_MAX], found[PATH_MAX];
+    char why[SLC_ERROR_BYTES], folder[PATH_MAX], found[PATH_MAX];
     uint64_t step = 0;
     if (status != SLUICE_ERR_FORMAT && status != SLUICE_ERR_IO && status != SLUICE_ERR_PATH) return status;
     snprintf(why, sizeof why, "%s", sluice_last_error());

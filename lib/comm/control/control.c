@@ -3,7 +3,9 @@
 #include "lib/comm/control/control.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/integer.h"
 #include "lib/base/log.h"
+#include "lib/base/error_line.h"
 #include "lib/base/status.h"
 #include "lib/comm/control/collect.h"
 #include "lib/comm/control/socket.h"
@@ -101,8 +103,8 @@ static void on_leave(slc_control *control, slc_socket *link, const slc_frame *fr
 
 static void on_fail(slc_control *control, const slc_frame *frame, const char *data)
 {
-    char line[1024];
-    snprintf(line, sizeof line, "%.*s", (int)(frame->bytes < 900 ? frame->bytes : 900), data);
+    char line[SLC_ERROR_BYTES];
+    snprintf(line, sizeof line, "%.*s", (int)slc_least(frame->bytes, sizeof line - 1), data);
     slc_tell tell = control->rank == 0 ? SLC_TELL_FACT : SLC_TELL_NOBODY; /* rank 0 passes it on */
     if (!slc_failed(control->failure)) control->reporter = frame->rank < 0 ? frame->root : frame->rank;
     if (frame->rank < 0)

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -55,6 +56,33 @@ static void test_no_memory(void **state)
     ssize_t got = read(ends[1], said, sizeof said);
     assert_true(got > 0 && memmem(said, (size_t)got, failure.line, strlen(failure.line)));
 
+    slc_control_fini(&control);
+    slc_failure_fini(&failure);
+    close(ends[1]);
+}
+
+/* Another rank's failure keeps its whole line, in which a path may come before the reason: a line of 2000 bytes, and
+ * what is put before it. */
+static void test_long_line(void **state)
+{
+    (void)state;
+    int ends[2], fds[2] = {-1, -1};
+    char line[2001];
+    slc_failure failure;
+    slc_control control;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+    fds[1] = ends[0];
+    slc_failure_init(&failure);
+    slc_rendezvous rendezvous = {.rank = 0, .size = 2, .fds = fds};
+    assert_int_equal(slc_control_init(&control, &rendezvous, &failure, 60), SLUICE_OK);
+    snprintf(line, sizeof line, "%01981d: no space is left", 7);
+    slc_frame frame = {.kind = SLC_FRAME_FAIL, .status = SLUICE_ERR_IO, .rank = 1, .bytes = strlen(line)};
+    assert_int_equal(write(ends[1], &frame, sizeof frame), sizeof frame);
+    assert_int_equal(write(ends[1], line, frame.bytes), frame.bytes);
+    slc_control_step(&control, slc_clock_ns());
+    assert_int_equal(slc_failure_get(&failure), SLUICE_ERR_PEER);
+    assert_non_null(strstr(sluice_last_error(), "rank 1 failed: 0"));
+    assert_non_null(strstr(sluice_last_error(), line));
     slc_control_fini(&control);
     slc_failure_fini(&failure);
     close(ends[1]);
@@ -134,6 +162,7 @@ static void test_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_memory), cmocka_unit_test(test_left),
-                                       cmocka_unit_test(test_lost), cmocka_unit_test(test_lost_stage)};
+                                       cmocka_unit_test(test_lost), cmocka_unit_test(test_lost_stage),
+                                       cmocka_unit_test(test_long_line)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,8 +89,6 @@ typedef struct {
     uint64_t left_ns; /* when this rank heard of it */
 } slc_departure;
 
-enum { SLC_WORDS = 1024 }; /* the most bytes of an error line that is passed on */
-
 /* The most bytes of a part of a small collective, or of its result; a larger message is nonsense. */
 #define SLC_COLLECT_BYTES_MAX ((size_t)1 << 30)
 

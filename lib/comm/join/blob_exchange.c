@@ -1,6 +1,7 @@
 /* Exchanges blobs while a world is made: they go to rank 0, and all of them come back. A failed rank's line reaches
  * every rank.
  * rendezvous_test.c covers this file. */
+#include "lib/base/error_line.h"
 #include "lib/base/status.h"
 #include "lib/comm/join/rendezvous.h"
 #include "lib/comm/sockets/wire.h"
@@ -67,7 +68,7 @@ static sluice_status collect_from(slc_rendezvous *rendezvous, int rank, char **p
 static sluice_status collect_parts(slc_rendezvous *rendezvous, char **parts, size_t *sizes)
 {
     sluice_status failed = SLUICE_OK;
-    char line[1024] = "";
+    char line[SLC_ERROR_BYTES] = "";
     for (int rank = 1; rank < rendezvous->size; rank++) {
         sluice_status status = collect_from(rendezvous, rank, &parts[rank], &sizes[rank]);
         if (!status || (failed && (failed != SLUICE_ERR_PEER || status == SLUICE_ERR_PEER))) continue;
@@ -96,7 +97,7 @@ static sluice_status exchange_as_first(slc_rendezvous *rendezvous, sluice_status
                                        char **all, size_t *total)
 {
     int size = rendezvous->size;
-    char line[1024] = "";
+    char line[SLC_ERROR_BYTES] = "";
     char **parts = calloc((size_t)size, sizeof *parts);
     size_t *sizes = calloc((size_t)size, sizeof *sizes);
     *all = NULL;
@@ -138,7 +139,7 @@ static sluice_status exchange_as_other(slc_rendezvous *rendezvous, sluice_status
 {
     uint64_t deadline_ns = rendezvous->deadline_ns + grace_ns;
     if (status) {
-        char line[1024];
+        char line[SLC_ERROR_BYTES];
         snprintf(line, sizeof line, "%s", sluice_last_error());
         sluice_status wrote = write_blob(rendezvous->fds[0], status, line, strlen(line) + 1, deadline_ns);
         sluice_status told = SLUICE_OK;

@@ -4,6 +4,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/error_line.h"
 #include "lib/base/status.h"
 #include "lib/comm/sockets/address.h"
 #include "lib/comm/sockets/descriptors.h"
@@ -187,7 +188,7 @@ static sluice_status accept_one(reception *room)
 static sluice_status hung_up(int fd, int rank)
 {
     const uint64_t deadline_ns = slc_clock_ns() + farewell_ns;
-    char line[1024];
+    char line[SLC_ERROR_BYTES];
     slc_frame frame;
     bool says_why = !slc_wire_read(fd, &frame, sizeof frame, deadline_ns) && frame.kind == SLC_FRAME_BLOB &&
                     frame.status < 0 && frame.bytes && frame.bytes <= sizeof line &&
@@ -227,7 +228,7 @@ static sluice_status one_round(reception *room, struct pollfd *polls)
 static void dismiss(slc_rendezvous *rendezvous, sluice_status status)
 {
     slc_frame frame = {.kind = SLC_FRAME_BLOB, .status = status};
-    char line[512];
+    char line[SLC_ERROR_BYTES];
     snprintf(line, sizeof line, "%s", sluice_last_error());
     frame.bytes = strlen(line) + 1;
     for (int rank = 1; rank < rendezvous->size; rank++) {
@@ -360,7 +361,7 @@ static void drain(int fd, uint64_t deadline_ns)
 
 void slc_rendezvous_leave(slc_rendezvous *rendezvous)
 {
-    char line[1024];
+    char line[SLC_ERROR_BYTES];
     snprintf(line, sizeof line, "%s", sluice_last_error());
     uint64_t deadline_ns = slc_clock_ns() + farewell_ns;
     for (int rank = 0; rendezvous->fds && rank < rendezvous->size; rank++)

@@ -4,6 +4,7 @@
  * otherwise. */
 #pragma once
 
+#include "lib/base/error_line.h"
 #include "lib/base/status.h"
 #include "lib/comm/comm.h"
 #include "lib/comm/control/state.h"
@@ -124,7 +125,7 @@ typedef struct {
     uint64_t asked_ns;     /* when the transport was last asked whether it is well */
     uint64_t ill_ns;       /* when it first was not; 0: it is. What it then said: */
     sluice_status ill;
-    char ill_line[512];
+    char ill_line[SLC_ERROR_BYTES];
     _Atomic uint32_t host_waits; /* callers that wait for the device to do operations before number queue.wanted */
 } slc_stream_order;
 

@@ -4,6 +4,7 @@
  */
 #include "lib/comm/channels.h"
 
+#include "lib/base/error_line.h"
 #include "lib/base/status.h"
 #include "lib/comm/channel/channel.h"
 #include "lib/comm/world/lines.h"
@@ -74,7 +75,7 @@ static sluice_status make_ends(sluice_world *world, const slc_channel_desc *desc
 static sluice_status agree(sluice_world *world, const slc_channel_desc *descs, uint32_t count, sluice_status own)
 {
     const size_t size = (size_t)world->config.size;
-    char line[SLC_WORDS];
+    char line[SLC_ERROR_BYTES];
     intent mine = {.refused = own != SLUICE_OK}, *all = calloc(size, sizeof *all);
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "channels of %zu ranks", size);
     snprintf(line, sizeof line, "%s", sluice_last_error());

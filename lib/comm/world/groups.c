@@ -3,6 +3,7 @@
 #include "lib/comm/groups.h"
 
 #include "lib/base/hash/fnv.h"
+#include "lib/base/error_line.h"
 #include "lib/base/status.h"
 #include "lib/comm/lane/lane.h"
 #include "lib/comm/lane/spans.h"
@@ -92,7 +93,7 @@ static sluice_status refuse(const intent *all, int size, uint32_t number)
 static sluice_status agree(sluice_world *world, const intent *mine, sluice_status own, bool *messages)
 {
     const int size = world->config.size;
-    char line[SLC_WORDS];
+    char line[SLC_ERROR_BYTES];
     intent *all = calloc((size_t)size, sizeof *all);
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "groups of %d ranks", size);
     snprintf(line, sizeof line, "%s", sluice_last_error());

@@ -67,7 +67,7 @@ struct sluice_world {
     slc_gate collects_done;
 
     slc_gate told;              /* 1: the failure is on its way to the other ranks, if they are to be told */
-    char last_words[SLC_WORDS]; /* the last error of the thread that leaves; "": none */
+    char last_words[SLC_ERROR_BYTES]; /* the last error of the thread that leaves; "": none */
     int code;                   /* the number that it leaves with */
 
     uint32_t holders; /* runtimes that use it */

@@ -6,6 +6,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/sized.h"
+#include "lib/base/error_line.h"
 #include "lib/base/status.h"
 #include "lib/comm/control/control.h"
 #include "lib/comm/lane/lane.h"
@@ -605,7 +606,7 @@ sluice_status sluice_world_share(sluice_world *world, sluice_status status, void
 {
     struct {
         sluice_status status;
-        char line[2044]; /* as long as an error's line may be: a path comes first, the reason last */
+        char line[SLC_ERROR_BYTES];
     } said = {0};
     if (!world) return no_world("share");
     sluice_status mine = check_size("share", data, 1, bytes);

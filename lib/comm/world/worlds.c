@@ -3,6 +3,7 @@
  * fork_test.c covers this file. */
 #include "lib/comm/world/worlds.h"
 
+#include "lib/base/error_line.h"
 #include "lib/base/status.h"
 #include "lib/comm/world/lines.h"
 #include "lib/comm/world/state.h"
@@ -93,7 +94,7 @@ static void in_child(void)
 /* Fails the worlds that this process has not left. Those of a forked child are not running. */
 static void say_farewell(void)
 {
-    char line[SLC_WORDS];
+    char line[SLC_ERROR_BYTES];
     const char *error = sluice_last_error(); /* the exiting thread's */
     snprintf(line, sizeof line, "it exited without leaving the world; its last error: %s", error);
     if (pthread_mutex_trylock(&lock)) return; /* another thread is leaving or forking right now */

@@ -1,6 +1,7 @@
 /* tests/cuda_emulated/failed_step_test.c covers this file. */
 #include "lib/engine/step/progress.h"
 
+#include "lib/base/error_line.h"
 #include "lib/base/status.h"
 #include "lib/engine/state.h"
 #include "lib/kernels/progress/progress.h"
@@ -54,7 +55,7 @@ static void name_slot(const sluice_runtime *rt, const slc_pass *pass, uint32_t e
 
 sluice_status slc_progress_tell(sluice_runtime *rt, sluice_status status)
 {
-    char line[1024], slot[256];
+    char line[SLC_ERROR_BYTES], slot[256];
     if (status != SLUICE_ERR_SYSTEM || !rt->progress.base || !rt->train.slot_count) return status;
     snprintf(line, sizeof line, "%s", sluice_last_error());
     if (!device_has_failed(rt, line, sizeof line)) return slc_error(status, "%s", line);
