@@ -3,6 +3,7 @@
  * it. What is no probability is refused by name. */
 #include "lib/plan/request.h"
 #include "tests/support/draw.h"
+#include "tests/support/engine/plain_layers.h"
 #include "tests/support/ranks.h"
 
 #include <sluice/sluice.h>
@@ -19,75 +20,51 @@ enum { LAYERS = 5, ELEMENTS = 2000, STEPS = 48, MOVES = 12 };
 enum { AGAIN_FROM = 21, AGAIN_BY = 41 };
 
 typedef struct {
-    sluice_runtime *rt;
-    sluice_layer *layers[LAYERS];
-    sluice_param *params[LAYERS];
+    plain_layers layers;
     int rank;
+    uint64_t number; /* of the step that runs */
 } model;
 
 static int build(model *m, sluice_world *world)
 {
     sluice_config config;
-    float values[ELEMENTS];
+    sluice_runtime *rt;
     sluice_config_init(&config);
     config.strategy = "sdp";
     config.block_bytes = 4096;
     config.schedule = slc_schedule_default;
     config.fuse = "off";
     config.steps = STEPS;
-    RANK_CHECK(!sluice_runtime_create(world, &config, &m->rt));
-    for (uint32_t l = 0; l < LAYERS; l++) {
-        char name[8];
-        snprintf(name, sizeof name, "l%u", l);
-        RANK_CHECK(!sluice_layer_add(m->rt, name, &m->layers[l]));
-        RANK_CHECK(!sluice_param_add(m->layers[l], &SLUICE_INIT(sluice_param_desc, .name = "p", .count = ELEMENTS),
-                                     &m->params[l]));
-    }
-    RANK_CHECK(!sluice_runtime_commit(m->rt));
-    for (uint32_t l = 0; l < LAYERS; l++) {
-        for (uint64_t i = 0; i < ELEMENTS; i++) values[i] = noise(l, i);
-        RANK_CHECK(!sluice_param_write(m->params[l], 0, ELEMENTS, values));
-    }
+    RANK_CHECK(!sluice_runtime_create(world, &config, &rt));
+    RANK_CHECK(!plain_layers_add(&m->layers, rt, LAYERS, ELEMENTS) && !sluice_runtime_commit(rt));
+    RANK_CHECK(!plain_layers_write(&m->layers));
     return 0;
 }
 
-static int run_layers(const model *m, uint64_t number)
+static void compute(void *context, uint32_t layer, const float *value, float *gradient)
 {
-    for (uint32_t l = 0; l < LAYERS; l++) {
-        if (!sluice_layer_runs(m->layers[l])) continue;
-        RANK_CHECK(!sluice_forward_begin(m->layers[l]));
-        RANK_CHECK(!sluice_forward_end(m->layers[l]));
-    }
-    for (uint32_t l = LAYERS; l-- > 0;) {
-        if (!sluice_layer_runs(m->layers[l])) continue;
-        RANK_CHECK(!sluice_backward_begin(m->layers[l]));
-        const float *value = sluice_param_value(m->params[l]);
-        float *gradient = sluice_param_gradient(m->params[l]);
-        for (uint64_t i = 0; i < ELEMENTS; i++)
-            gradient[i] += 0.01f * value[i] + noise(number * 64 + (uint64_t)m->rank * 16 + l, i);
-        RANK_CHECK(!sluice_backward_end(m->layers[l]));
-    }
-    return 0;
+    const model *m = context;
+    for (uint64_t i = 0; gradient && i < ELEMENTS; i++)
+        gradient[i] += 0.01f * value[i] + noise(m->number * 64 + (uint64_t)m->rank * 16 + layer, i);
 }
 
 /* Layers between the first and the last are all kept at first; later one of two steps leaves each of them out. */
-static int step(const model *m, uint64_t number, bool says, sluice_step_report *report)
+static int step(model *m, uint64_t number, bool says, sluice_step_report *report)
 {
     const sluice_layer *drawn[LAYERS], *left_out[LAYERS];
     double p[LAYERS];
     uint64_t count = 0, out = 0;
     for (uint32_t l = 1; l + 1 < LAYERS; l++) {
-        drawn[count] = m->layers[l];
+        drawn[count] = m->layers.layer[l];
         p[count++] = number > MOVES ? 0.5 : 1;
-        if (number > MOVES && noise(500 + number, l) > 0) left_out[out++] = m->layers[l];
+        if (number > MOVES && noise(500 + number, l) > 0) left_out[out++] = m->layers.layer[l];
     }
+    const sluice_step_options options = SLUICE_INIT(
+        sluice_step_options, .learning_rate = 0.01, .layers_left_out = left_out, .layer_left_out_count = out,
+        .layers_drawn = says ? drawn : NULL, .layer_probabilities = p, .layer_drawn_count = count);
     *report = SLUICE_INIT(sluice_step_report);
-    RANK_CHECK(
-        !sluice_step_begin(m->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.01, .layers_left_out = left_out,
-                                               .layer_left_out_count = out, .layers_drawn = says ? drawn : NULL,
-                                               .layer_probabilities = p, .layer_drawn_count = count)));
-    if (run_layers(m, number)) return 1;
-    RANK_CHECK(!sluice_step_end(m->rt, report));
+    m->number = number;
+    RANK_CHECK(!plain_layers_step(&m->layers, &options, compute, m, report));
     return 0;
 }
 
@@ -96,7 +73,7 @@ static int refuses(const model *m, const sluice_layer *layer, const double *p, c
     const sluice_layer *drawn[] = {layer};
     const sluice_step_options options =
         SLUICE_INIT(sluice_step_options, .layers_drawn = drawn, .layer_probabilities = p, .layer_drawn_count = 1);
-    RANK_CHECK(sluice_step_begin(m->rt, &options) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(sluice_step_begin(m->layers.rt, &options) == SLUICE_ERR_ARGUMENT);
     if (!strstr(sluice_last_error(), words)) {
         fprintf(stderr, "%s\n", sluice_last_error());
         return 1;
@@ -107,11 +84,12 @@ static int refuses(const model *m, const sluice_layer *layer, const double *p, c
 static int check_refusals(const model *m)
 {
     const double none = 0, half = 0.5, more = 1.25;
-    if (refuses(m, m->layers[1], &none, "layer_probabilities[0] is 0; it must be above 0 and at most 1")) return 1;
-    if (refuses(m, m->layers[1], &more, "layer_probabilities[0] is 1.25")) return 1;
-    if (refuses(m, m->layers[1], NULL, "layers_drawn without layer_probabilities; give one for each")) return 1;
+    if (refuses(m, m->layers.layer[1], &none, "layer_probabilities[0] is 0; it must be above 0 and at most 1"))
+        return 1;
+    if (refuses(m, m->layers.layer[1], &more, "layer_probabilities[0] is 1.25")) return 1;
+    if (refuses(m, m->layers.layer[1], NULL, "layers_drawn without layer_probabilities; give one for each")) return 1;
     if (refuses(m, NULL, &half, "layers_drawn[0] is no layer of this runtime")) return 1;
-    return refuses(m, m->layers[0], &half, "layers_drawn: layer \"l0\" is the first one, which every step runs");
+    return refuses(m, m->layers.layer[0], &half, "layers_drawn: layer \"l0\" is the first one, which every step runs");
 }
 
 /* `says`: the program tells the probabilities. */
@@ -130,8 +108,8 @@ static int train(sluice_world *world, int rank, bool says, char hex[65])
     double sum = (double)again;
     RANK_CHECK(!sluice_world_all_reduce(world, &sum, 1));
     RANK_CHECK(sum == 2 * (double)again && (says ? again >= AGAIN_FROM && again <= AGAIN_BY : !again));
-    RANK_CHECK(!sluice_runtime_weights_sha256(m.rt, hex));
-    sluice_runtime_destroy(m.rt);
+    RANK_CHECK(!sluice_runtime_weights_sha256(m.layers.rt, hex));
+    sluice_runtime_destroy(m.layers.rt);
     return 0;
 }
 

@@ -1,6 +1,7 @@
 /* A run whose steps leave the prediction measures and plans again. A rank that becomes slow brings that about; so does
  * any step if no difference is allowed. Weights stay equal to the bit. */
 #include "tests/support/draw.h"
+#include "tests/support/engine/plain_layers.h"
 #include "tests/support/ranks.h"
 
 #include <math.h>
@@ -16,67 +17,41 @@ enum { LAYERS = 3, ELEMENTS = 3000, STEPS = 60, SLOW_FROM = 4, SLOW_MS = 5 };
 enum { AGAIN_FROM = 31 };
 
 typedef struct {
-    sluice_runtime *rt;
-    sluice_layer *layers[LAYERS];
-    sluice_param *params[LAYERS];
+    plain_layers layers;
     int rank;
-    bool slow; /* rank 1 pauses in each slot */
+    bool slow;       /* rank 1 pauses in each slot */
+    uint64_t number; /* of the step that runs */
 } model;
 
 static int build(model *m, sluice_world *world, const char *drift)
 {
     sluice_config config;
-    float values[ELEMENTS];
+    sluice_runtime *rt;
     setenv("SLUICE_PLAN_DRIFT", drift, 1);
     sluice_config_init(&config);
     config.strategy = "sdp";
     config.block_bytes = 4096;
     config.schedule = "priority";
-    RANK_CHECK(!sluice_runtime_create(world, &config, &m->rt));
-    for (uint32_t l = 0; l < LAYERS; l++) {
-        char name[8];
-        snprintf(name, sizeof name, "l%u", l);
-        RANK_CHECK(!sluice_layer_add(m->rt, name, &m->layers[l]));
-        RANK_CHECK(!sluice_param_add(m->layers[l], &SLUICE_INIT(sluice_param_desc, .name = "p", .count = ELEMENTS),
-                                     &m->params[l]));
-    }
-    RANK_CHECK(!sluice_runtime_commit(m->rt));
-    for (uint32_t l = 0; l < LAYERS; l++) {
-        for (uint64_t i = 0; i < ELEMENTS; i++) values[i] = noise(l, i);
-        RANK_CHECK(!sluice_param_write(m->params[l], 0, ELEMENTS, values));
-    }
+    RANK_CHECK(!sluice_runtime_create(world, &config, &rt));
+    RANK_CHECK(!plain_layers_add(&m->layers, rt, LAYERS, ELEMENTS) && !sluice_runtime_commit(rt));
+    RANK_CHECK(!plain_layers_write(&m->layers));
     return 0;
 }
 
-static void compute(const model *m, uint64_t number)
+static void compute(void *context, uint32_t layer, const float *value, float *gradient)
 {
-    if (m->slow && m->rank == 1 && number >= SLOW_FROM) wait_ms(SLOW_MS);
+    const model *m = context;
+    for (uint64_t i = 0; gradient && i < ELEMENTS; i++)
+        gradient[i] += 0.01f * value[i] + noise(m->number * 64 + (uint64_t)m->rank * 16 + layer, i);
+    if (m->slow && m->rank == 1 && m->number >= SLOW_FROM) wait_ms(SLOW_MS);
 }
 
-static int backward(const model *m, uint32_t l, uint64_t number)
+static int step(model *m, uint64_t number, sluice_step_report *report)
 {
-    RANK_CHECK(!sluice_backward_begin(m->layers[l]));
-    const float *value = sluice_param_value(m->params[l]);
-    float *gradient = sluice_param_gradient(m->params[l]);
-    for (uint64_t i = 0; i < ELEMENTS; i++)
-        gradient[i] += 0.01f * value[i] + noise(number * 64 + (uint64_t)m->rank * 16 + l, i);
-    compute(m, number);
-    RANK_CHECK(!sluice_backward_end(m->layers[l]));
-    return 0;
-}
-
-static int step(const model *m, uint64_t number, sluice_step_report *report)
-{
+    const sluice_step_options options = SLUICE_INIT(sluice_step_options, .learning_rate = 0.01);
     *report = SLUICE_INIT(sluice_step_report);
-    RANK_CHECK(!sluice_step_begin(m->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.01)));
-    for (uint32_t l = 0; l < LAYERS; l++) {
-        RANK_CHECK(!sluice_forward_begin(m->layers[l]));
-        compute(m, number);
-        RANK_CHECK(!sluice_forward_end(m->layers[l]));
-    }
-    for (uint32_t l = LAYERS; l-- > 0;)
-        if (backward(m, l, number)) return 1;
-    RANK_CHECK(!sluice_step_end(m->rt, report));
+    m->number = number;
+    RANK_CHECK(!plain_layers_step(&m->layers, &options, compute, m, report));
     return 0;
 }
 
@@ -84,7 +59,7 @@ static int step(const model *m, uint64_t number, sluice_step_report *report)
 static int check_prediction(const model *m, sluice_world *world, uint64_t steps)
 {
     sluice_prediction p = SLUICE_INIT(sluice_prediction);
-    RANK_CHECK(!sluice_runtime_prediction(m->rt, &p));
+    RANK_CHECK(!sluice_runtime_prediction(m->layers.rt, &p));
     const double own[] = {p.predicted.step_s, p.measured.step_s, p.miss.transfer_s, p.anew_s, (double)p.steps};
     double sum[] = {own[0], own[1], own[2], own[3], own[4]};
     RANK_CHECK(!sluice_world_all_reduce(world, sum, 5));
@@ -106,8 +81,8 @@ static int train(model *m, sluice_world *world, const char *drift, bool again, c
         RANK_CHECK(report.plan == (number <= 3 ? 1u : again && number >= AGAIN_FROM ? 3u : 2u));
     }
     if (check_prediction(m, world, again ? STEPS - AGAIN_FROM : 32)) return 1;
-    RANK_CHECK(!sluice_runtime_weights_sha256(m->rt, hex));
-    sluice_runtime_destroy(m->rt);
+    RANK_CHECK(!sluice_runtime_weights_sha256(m->layers.rt, hex));
+    sluice_runtime_destroy(m->layers.rt);
     return 0;
 }
 
@@ -167,21 +142,21 @@ static int nothing_yet(int rank, int size, void *context)
     model m = {.rank = rank};
     RANK_CHECK(!sluice_world_create(NULL, &world));
     if (build(&m, world, "10")) return 1;
-    RANK_CHECK(!sluice_runtime_prediction(m.rt, &p));
+    RANK_CHECK(!sluice_runtime_prediction(m.layers.rt, &p));
     RANK_CHECK(p.predicted.step_s == 0 && p.measured.step_s == 0 && p.anew_s == 0 && p.steps == 0);
     for (uint64_t number = 1; number <= 4; number++)
         if (step(&m, number, &report)) return 1;
-    RANK_CHECK(!sluice_runtime_prediction(m.rt, &p));
+    RANK_CHECK(!sluice_runtime_prediction(m.layers.rt, &p));
     RANK_CHECK(p.predicted.step_s == report.predicted_step_s && p.predicted.step_s > 0);
     RANK_CHECK(p.measured.step_s == 0 && p.steps == 0); /* the first step under a plan lacks what the one before left */
-    RANK_CHECK(!sluice_runtime_sync(m.rt));
+    RANK_CHECK(!sluice_runtime_sync(m.layers.rt));
     if (step(&m, 5, &report) || step(&m, 6, &report)) return 1;
-    RANK_CHECK(!sluice_runtime_prediction(m.rt, &p) && p.steps == 1); /* nor does the one after a sync count */
-    RANK_CHECK(!sluice_step_begin(m.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.01)));
-    RANK_CHECK(sluice_runtime_prediction(m.rt, &p) == SLUICE_ERR_ORDER);
+    RANK_CHECK(!sluice_runtime_prediction(m.layers.rt, &p) && p.steps == 1); /* nor does the one after a sync count */
+    RANK_CHECK(!sluice_step_begin(m.layers.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.01)));
+    RANK_CHECK(sluice_runtime_prediction(m.layers.rt, &p) == SLUICE_ERR_ORDER);
     double both = 1; /* a rank that ends its runtime in a step ends the step of the others */
     RANK_CHECK(!sluice_world_all_reduce(world, &both, 1));
-    sluice_runtime_destroy(m.rt);
+    sluice_runtime_destroy(m.layers.rt);
     sluice_world_destroy(world);
     return 0;
 }

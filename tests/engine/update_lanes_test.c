@@ -5,6 +5,7 @@
 #include "lib/engine/runtime.h"
 #include "lib/plan/profile.h"
 #include "sched/planner.h"
+#include "tests/support/engine/plain_layers.h"
 #include "tests/support/planner_of.h"
 #include "tests/support/ranks.h"
 
@@ -24,9 +25,7 @@ typedef struct {
 
 typedef struct {
     sluice_world *world;
-    sluice_runtime *rt;
-    sluice_layer *layer[LAYERS];
-    sluice_param *param[LAYERS];
+    plain_layers layers;
 } model;
 
 static sluice_status descend(const sluice_update *u, void *context)
@@ -53,32 +52,20 @@ static sluice_config config_of(const trial *t, sluice_optimizer *optimizer)
 static int create(const trial *t, slc_plan_function plan, model *m)
 {
     sluice_optimizer optimizer;
+    sluice_runtime *rt;
     sluice_config config = config_of(t, &optimizer);
     setenv("SLUICE_PLAN_UPDATES", t->setting ? t->setting : "auto", 1);
     RANK_CHECK(!sluice_world_create(NULL, &m->world));
-    RANK_CHECK(!slc_engine_create(m->world, &config, planner_of(plan), &m->rt));
-    for (int l = 0; l < LAYERS; l++) {
-        char name[16];
-        snprintf(name, sizeof name, "l%d", l);
-        RANK_CHECK(!sluice_layer_add(m->rt, name, &m->layer[l]));
-        RANK_CHECK(
-            !sluice_param_add(m->layer[l], &SLUICE_INIT(sluice_param_desc, .name = "w", .count = COUNT), &m->param[l]));
-    }
+    RANK_CHECK(!slc_engine_create(m->world, &config, planner_of(plan), &rt));
+    RANK_CHECK(!plain_layers_add(&m->layers, rt, LAYERS, COUNT));
     return 0;
 }
 
 static int step(model *m)
 {
     sluice_step_report report = SLUICE_INIT(sluice_step_report);
-    RANK_CHECK(!sluice_step_begin(m->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.5)));
-    for (int l = 0; l < LAYERS; l++) RANK_CHECK(!sluice_forward_begin(m->layer[l]) && !sluice_forward_end(m->layer[l]));
-    for (int l = LAYERS; l-- > 0;) {
-        RANK_CHECK(!sluice_backward_begin(m->layer[l]));
-        float *gradient = sluice_param_gradient(m->param[l]);
-        for (int i = 0; i < COUNT; i++) gradient[i] += 1;
-        RANK_CHECK(!sluice_backward_end(m->layer[l]));
-    }
-    RANK_CHECK(!sluice_step_end(m->rt, &report));
+    const sluice_step_options options = SLUICE_INIT(sluice_step_options, .learning_rate = 0.5);
+    RANK_CHECK(!plain_layers_step(&m->layers, &options, NULL, NULL, &report));
     RANK_CHECK(report.exposed_s >= 0 && report.exposed_s <= report.step_s);
     return 0;
 }
@@ -86,14 +73,14 @@ static int step(model *m)
 static uint32_t computed(const model *m)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < m->rt->current.plan->train.item_count; i++)
-        count += m->rt->current.plan->train.items[i].on_compute;
+    for (uint32_t i = 0; i < m->layers.rt->current.plan->train.item_count; i++)
+        count += m->layers.rt->current.plan->train.items[i].on_compute;
     return count;
 }
 
 static int destroy(model *m)
 {
-    sluice_runtime_destroy(m->rt);
+    sluice_runtime_destroy(m->layers.rt);
     sluice_world_destroy(m->world);
     return 0;
 }
@@ -112,16 +99,16 @@ static int runs(int rank, int size, void *context)
     float *values = malloc(COUNT * sizeof *values);
     (void)rank, (void)size;
     if (create(&a->t, slc_library_planner().plan, &m)) return 1;
-    RANK_CHECK(!sluice_runtime_commit(m.rt));
+    RANK_CHECK(!sluice_runtime_commit(m.layers.rt));
     for (int l = 0; l < LAYERS; l++) {
         for (int i = 0; i < COUNT; i++) values[i] = (float)i;
-        RANK_CHECK(!sluice_param_write(m.param[l], 0, COUNT, values));
+        RANK_CHECK(!sluice_param_write(m.layers.param[l], 0, COUNT, values));
     }
     RANK_CHECK(computed(&m) == a->computed);
     for (int s = 0; s < 2; s++)
         if (step(&m)) return 1;
     for (int l = 0; l < LAYERS; l++) {
-        RANK_CHECK(!sluice_param_read(m.param[l], 0, COUNT, values));
+        RANK_CHECK(!sluice_param_read(m.layers.param[l], 0, COUNT, values));
         for (int i = 0; i < COUNT; i++) RANK_CHECK(values[i] == (float)i - 0.5f - 0.5f);
     }
     free(values);
@@ -178,7 +165,7 @@ static int refuses_a_plan(int rank, int size, void *context)
     (void)rank, (void)size, (void)context;
     model m;
     if (create(&(trial){SLUICE_UPDATES_BY_SETTING, "serial", NULL, false}, plan_on_compute, &m)) return 1;
-    RANK_CHECK(sluice_runtime_commit(m.rt) == SLUICE_ERR_FORMAT);
+    RANK_CHECK(sluice_runtime_commit(m.layers.rt) == SLUICE_ERR_FORMAT);
     RANK_CHECK(strstr(sluice_last_error(), "optimizer descent may be called by one thread at a time only"));
     return destroy(&m);
 }
@@ -196,10 +183,10 @@ static int writes_a_profile(int rank, int size, void *context)
     model m;
     const char *path = context;
     if (create(&(trial){SLUICE_UPDATES_BOTH, "serial", NULL, true}, slc_library_planner().plan, &m)) return 1;
-    RANK_CHECK(!sluice_runtime_commit(m.rt));
+    RANK_CHECK(!sluice_runtime_commit(m.layers.rt));
     for (int s = 0; s < 3; s++)
         if (step(&m)) return 1;
-    RANK_CHECK(!sluice_runtime_profile_write(m.rt, path, "lanes"));
+    RANK_CHECK(!sluice_runtime_profile_write(m.layers.rt, path, "lanes"));
     if (!rank) {
         slc_profile *profile;
         RANK_CHECK(!slc_profile_read(path, &profile));
@@ -207,7 +194,7 @@ static int writes_a_profile(int rank, int size, void *context)
         slc_profile_destroy(profile);
     }
     /* Every rank hears that a file cannot be written, and training goes on. */
-    RANK_CHECK(sluice_runtime_profile_write(m.rt, "/tmp/sluice-no-such-folder/profile.json", "lanes"));
+    RANK_CHECK(sluice_runtime_profile_write(m.layers.rt, "/tmp/sluice-no-such-folder/profile.json", "lanes"));
     if (step(&m)) return 1;
     return destroy(&m);
 }

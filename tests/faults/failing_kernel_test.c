@@ -1,6 +1,7 @@
 /* A kernel of one rank fails in a step: that rank hears of just this failure, by the end of the training at the latest,
  * and every other rank hears of one. Each call of a kernel fails in turn, under plain and compressed optimizers and on
  * both lanes. */
+#include "tests/support/engine/plain_layers.h"
 #include "tests/support/kernels/failing_kernel.h"
 #include "tests/support/ranks.h"
 
@@ -18,14 +19,9 @@ typedef struct {
     uint32_t at; /* the call that fails */
 } trial;
 
-typedef struct {
-    sluice_runtime *rt;
-    sluice_layer *layers[LAYERS];
-    sluice_param *params[LAYERS];
-} model;
-
-static sluice_status create(const trial *t, sluice_world *world, model *m)
+static sluice_status create(const trial *t, sluice_world *world, plain_layers *layers)
 {
+    sluice_runtime *rt = NULL;
     sluice_config config;
     sluice_config_init(&config);
     config.optimizer_name = t->optimizer;
@@ -36,46 +32,32 @@ static sluice_status create(const trial *t, sluice_world *world, model *m)
     config.fuse = "off";
     config.onebit.freeze_step = 2;
     config.threads = 1;
-    sluice_status status = sluice_runtime_create(world, &config, &m->rt);
-    for (int l = 0; !status && l < LAYERS; l++) {
-        char name[16];
-        snprintf(name, sizeof name, "l%d", l);
-        status = sluice_layer_add(m->rt, name, &m->layers[l]);
-        const sluice_param_desc desc = SLUICE_INIT(sluice_param_desc, .name = "w", .count = COUNT);
-        if (!status) status = sluice_param_add(m->layers[l], &desc, &m->params[l]);
-    }
-    return status ? status : sluice_runtime_commit(m->rt);
+    sluice_status status = sluice_runtime_create(world, &config, &rt);
+    if (!status) status = plain_layers_add(layers, rt, LAYERS, COUNT);
+    return status ? status : sluice_runtime_commit(rt);
 }
 
-static sluice_status make_step(model *m, int rank)
+static void add_gradient(void *context, uint32_t layer, const float *value, float *gradient)
 {
-    sluice_status status =
-        sluice_step_begin(m->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.01, .exchange = true));
-    for (int l = 0; !status && l < LAYERS; l++) {
-        status = sluice_forward_begin(m->layers[l]);
-        if (!status) status = sluice_forward_end(m->layers[l]);
-    }
-    for (int l = LAYERS; !status && l-- > 0;) {
-        status = sluice_backward_begin(m->layers[l]);
-        float *gradient = status ? NULL : sluice_param_gradient(m->params[l]);
-        for (int i = 0; gradient && i < COUNT; i++) gradient[i] += (float)(i % 7 - 3 + rank);
-        if (!status) status = sluice_backward_end(m->layers[l]);
-    }
-    return status ? status : sluice_step_end(m->rt, NULL);
+    const int rank = *(const int *)context;
+    (void)layer, (void)value;
+    for (int i = 0; gradient && i < COUNT; i++) gradient[i] += (float)(i % 7 - 3 + rank);
 }
 
 static int train(int rank, int size, void *context)
 {
     const trial *t = context;
     sluice_world *world;
-    model m = {0};
+    plain_layers layers = {0};
+    const sluice_step_options options = SLUICE_INIT(sluice_step_options, .learning_rate = 0.01, .exchange = true);
     (void)size;
     RANK_CHECK(!sluice_world_create(NULL, &world));
-    sluice_status status = create(t, world, &m);
+    sluice_status status = create(t, world, &layers);
     RANK_CHECK(!status);
     plant(rank == 0 ? t->at : 0);
-    for (int step = 0; !status && step < STEPS; step++) status = make_step(&m, rank);
-    if (!status) status = sluice_runtime_sync(m.rt);
+    for (int step = 0; !status && step < STEPS; step++)
+        status = plain_layers_step(&layers, &options, add_gradient, &rank, NULL);
+    if (!status) status = sluice_runtime_sync(layers.rt);
     const char *name = kernel_that_failed();
     const uint32_t calls = plant(0);
     if (rank == 0 && calls >= t->at && status != planted)
@@ -83,7 +65,7 @@ static int train(int rank, int size, void *context)
                 sluice_status_name(status));
     RANK_CHECK(rank || status == (calls < t->at ? SLUICE_OK : planted));
     const bool heard = status != SLUICE_OK;
-    sluice_runtime_destroy(m.rt);
+    sluice_runtime_destroy(layers.rt);
     sluice_world_destroy(world);
     return heard ? 0 : PASSED_BY;
 }

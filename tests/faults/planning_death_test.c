@@ -1,5 +1,6 @@
 /* If a rank dies while rank 0 plans, rank 0 hears of it and stops planning: it plans again and again until then. The
  * time that this took is printed. */
+#include "tests/support/engine/plain_layers.h"
 #include "tests/support/ranks.h"
 
 #include "lib/base/clock.h"
@@ -53,28 +54,11 @@ static sluice_status plan_while_it_dies(void *context, const slc_job *job, const
     return status;
 }
 
-static sluice_status run_step(sluice_runtime *rt, sluice_layer **layers, sluice_param **params)
-{
-    sluice_status status = sluice_step_begin(rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.1));
-    for (int l = 0; !status && l < LAYERS; l++) {
-        status = sluice_forward_begin(layers[l]);
-        if (!status) status = sluice_forward_end(layers[l]);
-    }
-    for (int l = LAYERS; !status && l-- > 0;) {
-        status = sluice_backward_begin(layers[l]);
-        float *gradient = status ? NULL : sluice_param_gradient(params[l]);
-        for (int i = 0; gradient && i < COUNT; i++) gradient[i] += 1;
-        if (!status) status = sluice_backward_end(layers[l]);
-    }
-    return status ? status : sluice_step_end(rt, NULL);
-}
-
 static int train_until_it_dies(int rank, int size, void *context)
 {
     sluice_world *world;
     sluice_runtime *rt;
-    sluice_layer *layers[LAYERS];
-    sluice_param *params[LAYERS];
+    plain_layers layers;
     sluice_config config;
     (void)size, (void)context;
     setenv("SLUICE_COMM_DIRECT", "off", 1);
@@ -86,16 +70,10 @@ static int train_until_it_dies(int rank, int size, void *context)
     RANK_CHECK(!sluice_world_create(NULL, &world));
     RANK_CHECK(!sluice_runtime_create(world, &config, &rt));
     rt->planning.planner.plan = plan_while_it_dies;
-    for (int l = 0; l < LAYERS; l++) {
-        char name[16];
-        snprintf(name, sizeof name, "h.%d", l);
-        RANK_CHECK(!sluice_layer_add(rt, name, &layers[l]));
-        RANK_CHECK(
-            !sluice_param_add(layers[l], &SLUICE_INIT(sluice_param_desc, .name = "w", .count = COUNT), &params[l]));
-    }
-    RANK_CHECK(!sluice_runtime_commit(rt));
+    RANK_CHECK(!plain_layers_add(&layers, rt, LAYERS, COUNT) && !sluice_runtime_commit(rt));
+    const sluice_step_options options = SLUICE_INIT(sluice_step_options, .learning_rate = 0.1);
     sluice_status status = SLUICE_OK;
-    while (!status) status = run_step(rt, layers, params);
+    while (!status) status = plain_layers_step(&layers, &options, NULL, NULL, NULL);
     seen->known_s[rank] = slc_seconds(slc_clock_ns() - seen->died_ns);
     RANK_CHECK(status == SLUICE_ERR_PEER && strstr(sluice_last_error(), "rank 1 died"));
     sluice_runtime_destroy(rt);
