@@ -7,9 +7,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "tests/support/sched/legal_order.h"
+#include "tests/support/sched/drawn_plan.h"
 #include "tests/support/sched/two_lanes.h"
-#include "sched/layout/make_plan.h"
 
 enum { JOBS = 300, RUNS = 4 };
 
@@ -47,18 +46,8 @@ static void check_random_order(uint64_t seed, two_lanes *lanes, coverage *seen)
 {
     static test_job t;
     test_dice dice = {.seed = seed};
-    slc_strategy strategies[TEST_UNITS];
-    bool recompute[TEST_LAYERS];
-    slc_order order = {0};
-    slc_plan *plan;
     test_job_draw(&t, &dice);
-    test_strategies_draw(&t.job, &dice, strategies);
-    test_recompute_draw(&t.job, &dice, recompute);
-    assert_true(test_order_draw(&t.job, strategies, &dice, &order));
-    const slc_scheduling in = {
-        .job = &t.job, .strategies = strategies, .recompute = recompute, .limit = UINT64_MAX, .seed = seed};
-    if (slc_plan_from_order(&in, &order, &slc_scheduler_one_ahead, &plan))
-        fail_msg("job %llu: %s", (unsigned long long)seed, sluice_last_error());
+    slc_plan *plan = legal_plan_draw(&t, &dice);
     assert_int_equal(slc_plan_validate(&t.job, plan), SLUICE_OK);
     assert_true(plan->lower_bound <= plan->arena_bytes);
     cover(&t.job, plan, seen);
@@ -69,7 +58,6 @@ static void check_random_order(uint64_t seed, two_lanes *lanes, coverage *seen)
         check_peak(plan, lanes);
     }
     slc_plan_destroy(plan);
-    slc_order_fini(&order);
 }
 
 static void random_orders_run_at_any_speed(void **state)

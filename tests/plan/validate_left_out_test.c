@@ -6,11 +6,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "lib/base/status.h"
 #include "lib/plan/left_out.h"
-#include "sched/layout/make_plan.h"
 #include "tests/support/scale.h"
-#include "tests/support/sched/legal_order.h"
+#include "tests/support/sched/drawn_plan.h"
 #include "tests/support/sched/two_lanes.h"
 
 #include <stdlib.h>
@@ -63,19 +61,10 @@ static void check_job(uint64_t seed, two_lanes *lanes, coverage *seen)
 {
     static test_job t;
     test_dice dice = {.seed = seed};
-    slc_strategy strategies[TEST_UNITS];
-    bool recompute[TEST_LAYERS], left_out[STEPS * TEST_LAYERS];
-    slc_order order = {0};
-    slc_plan *plan;
+    bool left_out[STEPS * TEST_LAYERS];
     test_job_draw(&t, &dice);
     if (t.job.compressed) return; /* a compressed optimizer's steps run all layers */
-    test_strategies_draw(&t.job, &dice, strategies);
-    test_recompute_draw(&t.job, &dice, recompute);
-    assert_true(test_order_draw(&t.job, strategies, &dice, &order));
-    const slc_scheduling in = {
-        .job = &t.job, .strategies = strategies, .recompute = recompute, .limit = UINT64_MAX, .seed = seed};
-    if (slc_plan_from_order(&in, &order, &slc_scheduler_one_ahead, &plan))
-        fail_msg("job %llu: %s", (unsigned long long)seed, sluice_last_error());
+    slc_plan *plan = legal_plan_draw(&t, &dice);
     for (uint64_t run = 0; run < RUNS; run++) {
         draw_layers(&t.job, &dice, left_out);
         cover(&t.job, plan, left_out, seen);
@@ -84,7 +73,6 @@ static void check_job(uint64_t seed, two_lanes *lanes, coverage *seen)
             fail_msg("job %llu, run %llu: %s", (unsigned long long)seed, (unsigned long long)run, lanes->error);
     }
     slc_plan_destroy(plan);
-    slc_order_fini(&order);
 }
 
 static void what_is_left_out_keeps_its_place(void **state)

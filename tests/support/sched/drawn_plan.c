@@ -62,6 +62,23 @@ void drawn_plan_fini(drawn_plan *d)
     slc_plan_destroy(d->plan);
 }
 
+slc_plan *legal_plan_draw(test_job *t, test_dice *dice)
+{
+    slc_strategy strategies[TEST_UNITS];
+    bool recompute[TEST_LAYERS];
+    slc_order order = {0};
+    slc_plan *plan = NULL;
+    test_strategies_draw(&t->job, dice, strategies);
+    test_recompute_draw(&t->job, dice, recompute);
+    assert_true(test_order_draw(&t->job, strategies, dice, &order));
+    const slc_scheduling in = {
+        .job = &t->job, .strategies = strategies, .recompute = recompute, .limit = UINT64_MAX, .seed = dice->seed};
+    if (slc_plan_from_order(&in, &order, &slc_scheduler_one_ahead, &plan))
+        fail_msg("job %llu: %s", (unsigned long long)dice->seed, sluice_last_error());
+    slc_order_fini(&order);
+    return plan;
+}
+
 void drawn_plans_look(uint64_t count, void (*look)(drawn_plan *))
 {
     static drawn_plan d;

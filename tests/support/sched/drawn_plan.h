@@ -16,5 +16,9 @@ typedef struct {
 void drawn_plan_init(drawn_plan *d, uint64_t seed);
 void drawn_plan_fini(drawn_plan *d);
 
+/* Makes a plan of a job that was drawn: strategies, layers that recompute and a legal order are drawn too. The caller
+ * destroys the plan. */
+slc_plan *legal_plan_draw(test_job *t, test_dice *dice);
+
 /* Shows `look` the plans of the seeds below `count`. */
 void drawn_plans_look(uint64_t count, void (*look)(drawn_plan *));
