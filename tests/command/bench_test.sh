@@ -64,7 +64,7 @@ print(len(rows), sum(row["needed_bytes"] == int(re.search(r"needs (\d+) bytes", 
                      row["budget_bytes"] == int(re.search(r"the budget is (\d+)", row["why"]).group(1)) for row in rows))' \
         "$folder.need/results.json")"
     command -v gnuplot >/dev/null || return
-    check 'the picture has error bars' yes "$(grep -q 'using 1:2:5:6 with yerrorbars' "$folder/step_time.gp" && echo yes)"
+    check 'the picture has error bars' yes "$(grep -q 'using 1:2:4:5 with yerrorbars' "$folder/step_time.gp" && echo yes)"
     rm "$folder/step_time.svg"
     (cd / && gnuplot "$folder/step_time.gp") 2>"$work/err"
     check 'the script draws beside itself, wherever it is run' yes "$([ -s "$folder/step_time.svg" ] && echo yes)"

@@ -39,13 +39,8 @@ static void put_line(FILE *file, const json_t *runs, size_t line)
     for (size_t i = 0; i < json_array_size(runs); i++) {
         const json_t *run = row_at(runs, i);
         if (!slc_bench_alike(run, like, line_keys) || !is_first_point(runs, i)) continue;
-        const slc_bench_spread step = slc_bench_spread_of(runs, run, slc_bench_cell_keys, "step_s");
         fprintf(file, "%.0f", slc_bench_number(run, "step_micro_batches"));
-        slc_bench_put_number(file, 0, 3, 1e3 * step.median, "?");
-        slc_bench_put_number(file, 0, 3, 1e3 * slc_bench_median(runs, run, slc_bench_cell_keys, "predicted_step_s"),
-                             "?");
-        slc_bench_put_number(file, 0, 3, 1e3 * step.least, "?");
-        slc_bench_put_number(file, 0, 3, 1e3 * step.most, "?");
+        slc_bench_put_step(file, runs, run, slc_bench_cell_keys);
         fputc('\n', file);
     }
     fputs("\n\n", file);

@@ -18,6 +18,9 @@ static const char *const colour_keys[] = {"strategy", "tied", "label", NULL};
 static const char *const dash_keys[] = {"schedule", NULL};
 
 enum { PANEL_HEIGHT = 360, PICTURE_WIDTH = 960 };
+/* Columns of the table, in which that of the prediction and those of the range of repetitions follow the step time's.
+ */
+typedef enum { STEP_COLUMN = 2, PEAK_COLUMN = 6 } table_column;
 
 typedef struct {
     json_t *runs; /* complete ones with a step time; borrowed references */
@@ -65,21 +68,16 @@ static void put_points(FILE *file, const picture *p, size_t line)
     const json_t *like = row_at(p, line);
     char strategy[64];
     fprintf(file,
-            "# throttle %s, strategy %s, schedule %s: budget MiB, step ms, peak MiB, predicted step ms, fastest "
-            "and slowest repetition's step ms\n",
+            "# throttle %s, strategy %s, schedule %s: budget MiB, step ms, predicted step ms, fastest and "
+            "slowest repetition's step ms, peak MiB\n",
             slc_bench_text(like, "throttle"), slc_bench_strategy(like, strategy), slc_bench_text(like, "schedule"));
     for (size_t i = 0; i < json_array_size(p->runs); i++) {
         const json_t *run = row_at(p, i);
         if (!slc_bench_alike(run, like, line_keys) || !slc_bench_is_first(p->runs, i, point_keys)) continue;
         double budget = slc_bench_number(run, "budget_bytes");
-        slc_bench_spread step = slc_bench_spread_of(p->runs, run, point_keys, "step_s");
         fprintf(file, "%.3f", isnan(budget) ? p->none_at_mib : budget / 0x1p20);
-        slc_bench_put_number(file, 0, 3, 1e3 * step.median, "?");
-        fprintf(file, " %.3f", slc_bench_number(run, "peak_bytes") / 0x1p20);
-        slc_bench_put_number(file, 0, 3, 1e3 * slc_bench_median(p->runs, run, point_keys, "predicted_step_s"), "?");
-        slc_bench_put_number(file, 0, 3, 1e3 * step.least, "?");
-        slc_bench_put_number(file, 0, 3, 1e3 * step.most, "?");
-        fputc('\n', file);
+        slc_bench_put_step(file, p->runs, run, point_keys);
+        fprintf(file, " %.3f\n", slc_bench_number(run, "peak_bytes") / 0x1p20);
     }
     fputs("\n\n", file);
 }
@@ -193,11 +191,12 @@ static void put_above(FILE *file, const picture *p, const json_t *run, int line,
         line, height, 0.97 * height, colour_of(p, run));
 }
 
-/* Draws the lines of one throttle, with the range of repetitions. Column 2 is step time, 3 peak memory, 4 the
- * prediction of column 2. */
-static void put_plot(FILE *file, const picture *p, const json_t *panel, int column, double height)
+/* Draws the lines of one throttle: step times with the range of their repetitions and with their predictions, or peaks
+ * of memory. */
+static void put_plot(FILE *file, const picture *p, const json_t *panel, table_column column, double height)
 {
-    const char *before = column == 3 ? "plot x with lines lc rgb 'gray50' dt 2 title 'peak = budget', \\\n" : "plot ";
+    const char *before =
+        column == PEAK_COLUMN ? "plot x with lines lc rgb 'gray50' dt 2 title 'peak = budget', \\\n" : "plot ";
     int line = -1;
     bool schedules = false;
     char strategy[64], title[256];
@@ -211,14 +210,14 @@ static void put_plot(FILE *file, const picture *p, const json_t *panel, int colu
         put_style(file, p, run);
         put_title(file, run, schedules);
         before = ", \\\n";
-        if (column == 2 && is_repeated(p, run)) {
-            fprintf(file, "%s     data index %d using 1:2:5:6 with yerrorbars lc rgb '%s'", before, line,
+        if (column == STEP_COLUMN && is_repeated(p, run)) {
+            fprintf(file, "%s     data index %d using 1:2:4:5 with yerrorbars lc rgb '%s'", before, line,
                     colour_of(p, run));
             fputs(" pt 0 lw 1 notitle", file);
         }
         if (height > 0) put_above(file, p, run, line, height);
-        if (column != 2 || !has_prediction(p, run)) continue;
-        fprintf(file, "%s     data index %d using 1:4 smooth unique with lines lc rgb 'black' dt 3 lw 1", before, line);
+        if (column != STEP_COLUMN || !has_prediction(p, run)) continue;
+        fprintf(file, "%s     data index %d using 1:3 smooth unique with lines lc rgb 'black' dt 3 lw 1", before, line);
         fputs(" title '", file);
         slc_gnuplot_put_quoted(file, slc_bench_labelled(slc_bench_strategy(run, strategy), run, title));
         fputs(", predicted'", file);
@@ -239,10 +238,10 @@ static void put_panels(FILE *file, const picture *p)
         fputs("  set title 'step time, throttle ", file);
         slc_gnuplot_put_quoted(file, slc_bench_text(row_at(p, i), "throttle"));
         fputs("'\n", file);
-        put_plot(file, p, row_at(p, i), 2, height);
+        put_plot(file, p, row_at(p, i), STEP_COLUMN, height);
     }
     fputs("  set ylabel 'peak, MiB'\n  set title 'peak memory'\n  set yrange [0:*]\n", file);
-    put_plot(file, p, row_at(p, 0), 3, 0);
+    put_plot(file, p, row_at(p, 0), PEAK_COLUMN, 0);
 }
 
 static void put_script(FILE *file, const void *what)

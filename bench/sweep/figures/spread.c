@@ -41,6 +41,15 @@ slc_bench_spread slc_bench_spread_of(const json_t *runs, const json_t *row, cons
     return gather(runs, &(likeness){row, keys}, number);
 }
 
+void slc_bench_put_step(FILE *file, const json_t *runs, const json_t *row, const char *const *keys)
+{
+    const slc_bench_spread step = slc_bench_spread_of(runs, row, keys, "step_s");
+    const double numbers[] = {step.median, slc_bench_median(runs, row, keys, "predicted_step_s"), step.least,
+                              step.most};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        slc_bench_put_number(file, 0, 3, 1e3 * numbers[i], "?");
+}
+
 /* ---- Plans ---- */
 
 size_t slc_bench_count_plans(const json_t *runs, const json_t *row)

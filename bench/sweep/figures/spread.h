@@ -22,6 +22,10 @@ bool slc_bench_same_plan(const json_t *a, const json_t *b);
  * figure of each is that of all of them. */
 slc_bench_spread slc_bench_figure(const json_t *runs, const json_t *row, const char *number);
 
+/* Puts the step time of the runs that equal `row` under `keys` into a line of a picture's table, each number after a
+ * space, in ms: the median, the prediction's median, the least and the most; "?": not known. */
+void slc_bench_put_step(FILE *file, const json_t *runs, const json_t *row, const char *const *keys);
+
 /* Half the distance between the least and the most, in the number's unit; NaN for fewer than two runs. */
 double slc_bench_spread_half(const slc_bench_spread *spread);
 
