@@ -5,6 +5,7 @@
 #include "lib/base/clock.h"
 #include "lib/comm/channel/channel.h"
 #include "lib/comm/lane/lane.h"
+#include "tests/support/comm/lane_rank.h"
 #include "tests/support/scale.h"
 
 #include <stdarg.h>
@@ -17,10 +18,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RANKS = 2, CHANNELS = 3, PLACES = 2, PLACE = 300 << 10, MOST_ROUNDS = 1000, HANG_S = 60, NOBODY = -1 };
+enum { RANKS = LANE_RANKS, CHANNELS = 3, PLACES = 2, PLACE = 300 << 10, MOST_ROUNDS = 1000, HANG_S = 60 };
 
 typedef struct {
-    int rank;
     char *places[CHANNELS][PLACES];
     slc_gate filled[CHANNELS]; /* counts the places that the program has filled */
     slc_gate_count counts[CHANNELS][MOST_ROUNDS];
@@ -28,15 +28,7 @@ typedef struct {
     uint32_t begun, ended; /* hooks */
     _Atomic(const char *) wrong;
     _Atomic bool stop;
-    slc_control_page page;
-    slc_neighbour peers[RANKS];
-    int list[RANKS];
-    slc_neighbours neighbours;
-    slc_failure failure;
-    slc_transport transport;
-    slc_history history;
-    slc_segment segment;
-    slc_comm comm;
+    lane_rank lane;
     slc_channel channels[CHANNELS];
 } place;
 
@@ -59,9 +51,10 @@ static sluice_status note_end(void *context)
 /* The arenas have different sizes, and the same place lies elsewhere in each. */
 static void open_memory(place *p)
 {
-    const size_t before = (size_t)p->rank * 8192;
-    assert_int_equal(slc_segment_create(device, before + CHANNELS * PLACES * (size_t)PLACE, &p->segment), SLUICE_OK);
-    char *at = (char *)p->segment.base + before;
+    const size_t before = (size_t)p->lane.rank * 8192;
+    assert_int_equal(slc_segment_create(device, before + CHANNELS * PLACES * (size_t)PLACE, &p->lane.segment),
+                     SLUICE_OK);
+    char *at = (char *)p->lane.segment.base + before;
     for (int c = 0; c < CHANNELS; c++)
         for (int i = 0; i < PLACES; i++, at += PLACE) p->places[c][i] = at;
 }
@@ -73,38 +66,21 @@ static void open_channels(place *p, bool all_down)
     for (int c = 0; c < CHANNELS; c++) {
         const int from = all_down ? 0 : c % 2;
         const slc_channel_desc desc = {from, 1 - from, (uint32_t)c * 7, names[c]};
-        assert_int_equal(slc_channel_init(&p->channels[c], &p->comm, &desc), SLUICE_OK);
+        assert_int_equal(slc_channel_init(&p->channels[c], &p->lane.comm, &desc), SLUICE_OK);
         slc_gate_init(&p->filled[c]);
     }
 }
 
 static void open_rank(place *all, int rank, bool all_down)
 {
-    place *p = &all[rank];
-    p->neighbours = (slc_neighbours){.rank = rank, .size = RANKS, .peers = p->peers, .list = p->list, .page = &p->page};
-    p->neighbours.doorbell = NOBODY;
-    for (int peer = 0; peer < RANKS; peer++) {
-        p->peers[peer] = (slc_neighbour){.socket = peer == rank ? NOBODY : 0, .doorbell = NOBODY};
-        p->peers[peer].page = &all[peer].page;
-        p->peers[peer].segment = all[peer].segment;
-        if (peer != rank) p->list[p->neighbours.count++] = peer;
-    }
-    slc_failure_init(&p->failure);
-    assert_int_equal(slc_lane_init(&p->comm, rank, RANKS, &p->failure, &p->neighbours, &p->transport, &p->history),
-                     SLUICE_OK);
-    assert_int_equal(slc_stream_create(device, 1, &p->comm.attached.stream), SLUICE_OK);
-    p->comm.attached.segment = &p->segment;
-    p->comm.attached.base = p->segment.base;
-    p->comm.attached.bytes = p->segment.bytes;
-    open_channels(p, all_down);
+    lane_rank_open((lane_rank *[]){&all[0].lane, &all[1].lane}, rank, device);
+    open_channels(&all[rank], all_down);
 }
 
 static void close_rank(place *p)
 {
     for (int c = 0; c < CHANNELS; c++) slc_channel_fini(&p->channels[c]);
-    slc_lane_fini(&p->comm);
-    slc_failure_fini(&p->failure);
-    slc_segment_destroy(&p->segment);
+    lane_rank_close(&p->lane);
 }
 
 static void *carry_out(void *context)
@@ -150,8 +126,8 @@ static void submit_transfer(place *p, int c, uint32_t round)
 static bool wait_for_transfer(place *p, int c, uint32_t count)
 {
     while (!slc_gate_wait(slc_channel_completed(&p->channels[c]), count, 10000000))
-        if (slc_failed(&p->failure)) {
-            p->wrong = p->failure.line;
+        if (slc_failed(&p->lane.failure)) {
+            p->wrong = p->lane.failure.line;
             return false;
         }
     return true;
@@ -203,7 +179,7 @@ static void check_order(bool all_down)
     const uint32_t rounds = test_rounds(60);
     memset(all, 0, sizeof all);
     for (int rank = 0; rank < RANKS; rank++) {
-        all[rank].rank = rank;
+        all[rank].lane.rank = rank;
         all[rank].rounds = rounds < MOST_ROUNDS ? rounds : MOST_ROUNDS;
         open_memory(&all[rank]);
     }
@@ -248,7 +224,7 @@ static void step_all(place *all)
 static void open_both(place *all)
 {
     memset(all, 0, RANKS * sizeof *all);
-    for (int rank = 0; rank < RANKS; rank++) all[rank].rank = rank, open_memory(&all[rank]);
+    for (int rank = 0; rank < RANKS; rank++) all[rank].lane.rank = rank, open_memory(&all[rank]);
     for (int rank = 0; rank < RANKS; rank++) open_rank(all, rank, false);
 }
 
@@ -305,7 +281,7 @@ static void ends_that_differ_are_told(void **state)
         assert_int_equal(slc_channel_submit(&all[0].channels[0], &sent, 1, NULL), SLUICE_OK);
         assert_int_equal(slc_channel_submit(&all[1].channels[0], &taken, 1, NULL), SLUICE_OK);
         step_all(all);
-        assert_int_equal(slc_failure_get(&all[1].failure), SLUICE_ERR_MISMATCH);
+        assert_int_equal(slc_failure_get(&all[1].lane.failure), SLUICE_ERR_MISMATCH);
         assert_non_null(strstr(sluice_last_error(), what ? "307199 bytes with label 3" : "307200 bytes with label 4"));
         assert_non_null(strstr(sluice_last_error(), "channel \"down\", transfer 0"));
         assert_int_equal(((const char *)taken.data)[0], 0);
@@ -320,15 +296,16 @@ static void places_are_checked(void **state)
     static place all[RANKS];
     open_both(all);
     slc_channel_transfer taken = whole(&all[1], 0, 0), outside = whole(&all[0], 0, 0);
-    outside.data = (char *)all[0].segment.base + all[0].segment.bytes - PLACE + 1;
+    outside.data = (char *)all[0].lane.segment.base + all[0].lane.segment.bytes - PLACE + 1;
     assert_int_equal(slc_channel_submit(&all[0].channels[0], &outside, 1, NULL), SLUICE_ERR_ARGUMENT);
     outside.bytes = 0;
     assert_int_equal(slc_channel_submit(&all[0].channels[0], &outside, 1, NULL), SLUICE_ERR_ARGUMENT);
-    all[0].page.channels[0].offers[0] = (slc_offer){.offset = all[0].segment.bytes - PLACE + 1, .bytes = PLACE};
-    all[0].page.channels[0].offered = 1;
+    all[0].lane.page.channels[0].offers[0] =
+        (slc_offer){.offset = all[0].lane.segment.bytes - PLACE + 1, .bytes = PLACE};
+    all[0].lane.page.channels[0].offered = 1;
     assert_int_equal(slc_channel_submit(&all[1].channels[0], &taken, 1, NULL), SLUICE_OK);
     step_all(all);
-    assert_int_equal(slc_failure_get(&all[1].failure), SLUICE_ERR_FORMAT);
+    assert_int_equal(slc_failure_get(&all[1].lane.failure), SLUICE_ERR_FORMAT);
     for (int rank = 0; rank < RANKS; rank++) close_rank(&all[rank]);
 }
 

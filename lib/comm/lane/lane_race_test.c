@@ -8,6 +8,7 @@
 #include "tests/support/device/host_device.h"
 #include "lib/base/clock.h"
 #include "lib/comm/lane/lane.h"
+#include "tests/support/comm/lane_rank.h"
 #include "tests/support/scale.h"
 
 #include <stdarg.h>
@@ -21,63 +22,30 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RANKS = 2, BLOCK = 16 * RANKS * 4, BLOCKS = 3, ELEMENTS = BLOCK * BLOCKS, ARRAYS = 4, HANG_S = 60 };
-enum { OPERATIONS = 9, NOBODY = -1 };
+enum { RANKS = LANE_RANKS, BLOCK = 16 * RANKS * 4, BLOCKS = 3, ELEMENTS = BLOCK * BLOCKS, ARRAYS = 4, HANG_S = 60 };
+enum { OPERATIONS = 9 };
 
 typedef struct {
-    int rank;
     float *sent, *summed, *whole, *given; /* arrays of ELEMENTS in the segment */
     float round;
     uint32_t submitted;
     _Atomic(const char *) wrong; /* what is not as it should be */
     _Atomic bool stop;
-    slc_control_page page;
-    slc_neighbour peers[RANKS];
-    int list[RANKS];
-    slc_neighbours neighbours;
-    slc_failure failure;
-    slc_transport transport;
-    slc_history history;
-    slc_segment segment;
-    slc_comm comm;
+    lane_rank lane;
 } place;
 
 /* ---- A rank ---- */
 
 static void open_memory(place *p)
 {
-    assert_int_equal(slc_segment_create(device, ARRAYS * ELEMENTS * sizeof(float), &p->segment), SLUICE_OK);
-    float *base = p->segment.base;
+    assert_int_equal(slc_segment_create(device, ARRAYS * ELEMENTS * sizeof(float), &p->lane.segment), SLUICE_OK);
+    float *base = p->lane.segment.base;
     p->sent = base, p->summed = base + ELEMENTS, p->whole = base + 2 * ELEMENTS, p->given = base + 3 * ELEMENTS;
 }
 
-/* Each rank is told directly, instead of by rendezvous and attaching, where its neighbour's memory is. */
 static void open_lane(place *all, int rank)
 {
-    place *p = &all[rank];
-    p->rank = rank;
-    p->neighbours = (slc_neighbours){.rank = rank, .size = RANKS, .peers = p->peers, .list = p->list, .page = &p->page};
-    p->neighbours.doorbell = NOBODY;
-    for (int peer = 0; peer < RANKS; peer++) {
-        p->peers[peer] = (slc_neighbour){.socket = peer == rank ? NOBODY : 0, .doorbell = NOBODY};
-        p->peers[peer].page = &all[peer].page;
-        p->peers[peer].segment = all[peer].segment;
-        if (peer != rank) p->list[p->neighbours.count++] = peer;
-    }
-    slc_failure_init(&p->failure);
-    assert_int_equal(slc_lane_init(&p->comm, rank, RANKS, &p->failure, &p->neighbours, &p->transport, &p->history),
-                     SLUICE_OK);
-    assert_int_equal(slc_stream_create(device, 1, &p->comm.attached.stream), SLUICE_OK);
-    p->comm.attached.segment = &p->segment;
-    p->comm.attached.base = p->segment.base;
-    p->comm.attached.bytes = p->segment.bytes;
-}
-
-static void close_lane(place *p)
-{
-    slc_lane_fini(&p->comm);
-    slc_failure_fini(&p->failure);
-    slc_segment_destroy(&p->segment);
+    lane_rank_open((lane_rank *[]){&all[0].lane, &all[1].lane}, rank, device);
 }
 
 /* ---- What the program does between operations ---- */
@@ -85,14 +53,14 @@ static void close_lane(place *p)
 static sluice_status write_sent(void *context)
 {
     place *p = context;
-    for (int i = 0; i < ELEMENTS; i++) p->sent[i] = p->round + (float)(i + p->rank);
+    for (int i = 0; i < ELEMENTS; i++) p->sent[i] = p->round + (float)(i + p->lane.rank);
     return SLUICE_OK;
 }
 
 static sluice_status write_given(void *context)
 {
     place *p = context;
-    for (int i = 0; i < ELEMENTS; i++) p->given[i] = p->rank ? -1 : p->round + (float)i;
+    for (int i = 0; i < ELEMENTS; i++) p->given[i] = p->lane.rank ? -1 : p->round + (float)i;
     return SLUICE_OK;
 }
 
@@ -117,7 +85,7 @@ static void check_given(place *p)
 {
     for (int i = 0; i < ELEMENTS; i++)
         if (p->given[i] != p->round + (float)i) p->wrong = "what rank 0 gave";
-    memset(p->segment.base, 0, ARRAYS * ELEMENTS * sizeof(float));
+    memset(p->lane.segment.base, 0, ARRAYS * ELEMENTS * sizeof(float));
 }
 
 /* ---- Operations ---- */
@@ -141,7 +109,7 @@ static slc_op program(place *p, sluice_status (*call)(void *), uint32_t before)
     return (slc_op){.kind = SLC_CALL,
                     .call = call,
                     .context = p,
-                    .wait = {NULL, &p->comm.queue.completed},
+                    .wait = {NULL, &p->lane.comm.queue.completed},
                     .wait_value = {0, p->submitted + before}};
 }
 
@@ -160,7 +128,7 @@ static void submit_round(place *p)
     ops[n++] = collective(SLC_BROADCAST, p->given, p->given);
     /* Operations are submitted one at a time, so that the lane finds the last one when it is just there. */
     for (uint32_t i = 0; i < n; i++)
-        if (slc_comm_submit(&p->comm, &ops[i], 1, NULL)) p->wrong = "submission";
+        if (slc_comm_submit(&p->lane.comm, &ops[i], 1, NULL)) p->wrong = "submission";
     p->submitted += n;
 }
 
@@ -168,7 +136,7 @@ static void *run_lane(void *context)
 {
     place *p = context;
     while (!p->stop)
-        if (!slc_lane_step(&p->comm, slc_clock_ns())) sched_yield();
+        if (!slc_lane_step(&p->lane.comm, slc_clock_ns())) sched_yield();
     return NULL;
 }
 
@@ -178,9 +146,9 @@ static void *run_program(void *context)
     for (uint32_t round = 1, rounds = test_rounds(100); round <= rounds; round++) {
         p->round = (float)round;
         submit_round(p);
-        while (!slc_gate_wait(&p->comm.queue.completed, p->submitted, 10000000))
-            if (slc_failed(&p->failure)) {
-                p->wrong = p->failure.line;
+        while (!slc_gate_wait(&p->lane.comm.queue.completed, p->submitted, 10000000))
+            if (slc_failed(&p->lane.failure)) {
+                p->wrong = p->lane.failure.line;
                 return NULL;
             }
         check_given(p);
@@ -204,7 +172,7 @@ static void pages_order_what_neighbours_do(void **state)
     for (int rank = 0; rank < RANKS; rank++) pthread_join(lanes[rank], NULL);
     for (int rank = 0; rank < RANKS; rank++) {
         if (all[rank].wrong) fail_msg("rank %d: %s", rank, all[rank].wrong);
-        close_lane(&all[rank]);
+        lane_rank_close(&all[rank].lane);
     }
 }
 
