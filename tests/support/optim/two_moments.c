@@ -16,6 +16,46 @@ void two_moments_destroy(parameter *p)
     test_release(p->value), test_release(p->state[0]), test_release(p->state[1]), test_release(p->norms);
 }
 
+sluice_update two_moments_range(const parameter *p, const float *gradient, uint64_t at, uint64_t piece, uint64_t step,
+                                bool no_decay)
+{
+    return (sluice_update){.value = p->value + at,
+                           .gradient = gradient + at,
+                           .state = {p->state[0] + at, p->state[1] + at},
+                           .count = COUNT - at < piece ? COUNT - at : piece,
+                           .step = step,
+                           .learning_rate = 1e-2 / (double)step,
+                           .gradient_factor = 1,
+                           .no_decay = no_decay,
+                           .stream = p->stream};
+}
+
+void check_agrees_with_float64(const char *name, create_function *create, train_function *train,
+                               float64_function *in_float64, void (*look)(const parameter *p, bool no_decay))
+{
+    sluice_stream stream = test_stream(1);
+    sluice_optimizer optimizer;
+    assert_int_equal(create(&stream, &optimizer), SLUICE_OK);
+    assert_string_equal(optimizer.name, name);
+    assert_int_equal(optimizer.state_count, 2);
+    assert_string_equal(optimizer.state_name[0], "exp_avg");
+    assert_string_equal(optimizer.state_name[1], "exp_avg_sq");
+    for (int no_decay = 0; no_decay < 2; no_decay++) {
+        parameter p = two_moments_create();
+        double *w = test_widen(COUNT, p.value), *m = test_doubles(COUNT), *v = test_doubles(COUNT);
+        train(&optimizer, &p, COUNT, no_decay);
+        in_float64(w, m, v, no_decay);
+        test_close("value", COUNT, p.value, w, 1e-6);
+        test_close("exp_avg", COUNT, p.state[0], m, 1e-6);
+        test_close("exp_avg_sq", COUNT, p.state[1], v, 1e-4); /* 1 - .999 in fp32 is off by 5e-5 */
+        if (look) look(&p, no_decay);
+        free(w), free(m), free(v);
+        two_moments_destroy(&p);
+    }
+    slc_adam_destroy(&optimizer);
+    slc_stream_destroy(&stream);
+}
+
 void check_ranges_and_streams_change_no_bit(create_function *create, train_function *train)
 {
     float *first[3] = {0};
