@@ -1,5 +1,6 @@
 /* A checkpoint goes from four GPUs to two ranks of the host and on to three GPUs: whoever loads it holds the weights
  * and the optimizer's states that were saved, to the bit, whatever the strategies. */
+#include "tests/support/device/gpu_there.h"
 #include "tests/support/onebit_model.h"
 
 #include <stdarg.h>
@@ -80,27 +81,9 @@ static void weights_and_states_are_those_that_were_saved(void **state)
                            .worlds = {{4, "cuda", "fsdp"}, {2, "cpu", "sdp"}, {3, "cuda", i ? "dp" : "oss"}}});
 }
 
-/* Tries to open a GPU, in a process of its own, because a device may start threads. */
-static int opens_gpu(int rank, int size, void *context)
-{
-    slc_device *device;
-    (void)rank, (void)size, (void)context;
-    if (slc_device_open("cuda", &device)) {
-        printf("SKIP: %s\n", sluice_last_error());
-        return 1;
-    }
-    slc_device_close(device);
-    return 0;
-}
-
 int main(void)
 {
-    lacks_gpu = run_ranks(1, opens_gpu, NULL, HANG_S) != 0;
-#if defined(SLUICE_TEST_NCCL)
-    setenv("SLUICE_COMM_NCCL", SLUICE_TEST_NCCL, 1);
-#else
-    printf("SKIP: several ranks: this build has no small NCCL over an emulated GPU\n");
-#endif
+    lacks_gpu = !gpu_is_there(HANG_S);
     const struct CMUnitTest tests[] = {cmocka_unit_test(weights_and_states_are_those_that_were_saved)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

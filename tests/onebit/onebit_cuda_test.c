@@ -2,6 +2,7 @@
  * on every rank: values and states where replicas are equal, errors and local arrays, and the numbers of the optimizer;
  * through the freeze, re-plans and checkpoints, beside sharded layers. So packets and results are those of the host's
  * exchange, too: errors are what they leave. */
+#include "tests/support/device/gpu_there.h"
 #include "tests/support/draw.h"
 #include "tests/support/onebit_model.h"
 
@@ -259,27 +260,9 @@ static void clipped_skipped_and_compat(void **state)
                            .replans = true});
 }
 
-/* Tries to open a GPU, in a process of its own, because a device may start threads. */
-static int opens_gpu(int rank, int size, void *context)
-{
-    slc_device *device;
-    (void)rank, (void)size, (void)context;
-    if (slc_device_open("cuda", &device)) {
-        printf("SKIP: %s\n", sluice_last_error());
-        return 1;
-    }
-    slc_device_close(device);
-    return 0;
-}
-
 int main(void)
 {
-    lacks_gpu = run_ranks(1, opens_gpu, NULL, HANG_S) != 0;
-#if defined(SLUICE_TEST_NCCL)
-    setenv("SLUICE_COMM_NCCL", SLUICE_TEST_NCCL, 1);
-#else
-    printf("SKIP: several ranks: this build has no small NCCL over an emulated GPU\n");
-#endif
+    lacks_gpu = !gpu_is_there(HANG_S);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_rank_of_each_optimizer), cmocka_unit_test(one_rank_with_everything_else),
         cmocka_unit_test(two_ranks_of_each_optimizer), cmocka_unit_test(beside_sharded_layers),
