@@ -79,11 +79,11 @@ ROOMS = {
         "lab/study": ["cli", "cli/options", "cli/output"],
         "lab/overhead": ["cli", "cli/options", "cli/output", "launch"],
         "lab/pipeline": ["cli", "cli/options", "cli/output", "launch"],
-        "lab/kernels": ["cli", "cli/options", "cli/output"],
+        "lab/kernels": ["cli", "cli/options", "cli/output", "lab"],
         "lab/reading": ["cli", "cli/options"],
         "lab/pictures": ["cli", "cli/options"],
         "lab/tokenize": ["cli", "cli/options"],
-        "lab/gemm": ["cli", "cli/options", "cli/output"],
+        "lab/gemm": ["cli", "cli/options", "cli/output", "lab"],
     },
     "sched": {
         "order": [],

@@ -5,6 +5,7 @@
 #include "lib/base/numbers/median.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/cli/options/command_line.h"
+#include "bench/lab/numbers.h"
 #include "lib/kernels/gemm/gemm.h"
 
 #include <inttypes.h>
@@ -52,15 +53,7 @@ static void *numbers(uint64_t count, sluice_dtype dtype)
 {
     uint64_t bytes = count * sluice_dtype_bytes(dtype);
     char *x = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096 + 4096);
-    uint32_t seed = 1;
-    for (uint64_t i = 0; x && i < count; i++) {
-        seed = seed * 1664525u + 1013904223u; /* Numerical Recipes' generator; good enough for a speed */
-        float value = (float)(int32_t)seed * 0x1p-31f;
-        if (dtype == SLUICE_BF16)
-            ((uint16_t *)x)[i] = sluice_bf16_from_float(value);
-        else
-            ((float *)x)[i] = value;
-    }
+    if (x) slc_lab_fill(dtype, count, x, 1);
     return x;
 }
 

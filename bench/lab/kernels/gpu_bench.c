@@ -2,6 +2,7 @@
  * tests/command/kernels_test.sh covers this file. */
 #include "bench/lab/kernels/gpu_bench.h"
 
+#include "bench/lab/numbers.h"
 #include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
 
@@ -17,12 +18,8 @@ static void make_pattern(slc_pinned *pattern)
 {
     float *numbers = pattern->base;
     uint16_t *rounded = (uint16_t *)(numbers + PATTERN);
-    uint32_t seed = 1;
-    for (uint32_t i = 0; i < PATTERN; i++) {
-        seed = seed * 1664525u + 1013904223u; /* Numerical Recipes' generator; good enough for a speed */
-        numbers[i] = (float)(int32_t)seed * 0x1p-31f;
-        rounded[i] = sluice_bf16_from_float(numbers[i]);
-    }
+    slc_lab_fill(SLUICE_FP32, PATTERN, numbers, 1);
+    slc_lab_fill(SLUICE_BF16, PATTERN, rounded, 1);
 }
 
 static sluice_status print_head(const slc_gpu_bench *bench)

@@ -2,6 +2,7 @@
  * tests/command/kernels_test.sh covers this file. */
 #include "bench/lab/kernels/kernel_table.h"
 
+#include "bench/lab/numbers.h"
 #include "lib/kernels/embedding/embedding.h"
 
 #include <string.h>
@@ -31,26 +32,14 @@ void slc_kernel_case_lay_out(slc_kernel_case *c, void *base)
     c->workspace = take(&at, c->workspace_bytes);
 }
 
-static void fill_numbers(sluice_dtype dtype, uint64_t count, void *x, uint32_t seed)
-{
-    for (uint64_t i = 0; i < count; i++) {
-        seed = seed * 1664525u + 1013904223u; /* Numerical Recipes' generator; good enough for a speed */
-        float value = (float)(int32_t)seed * 0x1p-31f;
-        if (dtype == SLUICE_BF16)
-            ((uint16_t *)x)[i] = sluice_bf16_from_float(value);
-        else
-            ((float *)x)[i] = value;
-    }
-}
-
 void slc_kernel_case_fill(slc_kernel_case *c)
 {
     /* The upper half of a bf16 array is filled too, because some kernels read the array as fp32. */
     for (uint32_t i = 0; i < SLC_KERNEL_ARRAYS; i++) {
-        fill_numbers(c->dtype, c->count, c->array[i], i + 1);
+        slc_lab_fill(c->dtype, c->count, c->array[i], i + 1);
         if (c->dtype == SLUICE_BF16) memcpy((uint16_t *)c->array[i] + c->count, c->array[i], c->count * 2);
     }
-    for (uint32_t i = 0; i < SLC_KERNEL_VECTORS; i++) fill_numbers(c->dtype, c->channels, c->vector[i], i + 9);
+    for (uint32_t i = 0; i < SLC_KERNEL_VECTORS; i++) slc_lab_fill(c->dtype, c->channels, c->vector[i], i + 9);
     for (uint64_t row = 0; row < c->rows; row++) c->tokens[row] = (int32_t)(row * row * 7 % c->rows);
     uint32_t *scratch = (uint32_t *)(void *)c->statistic[0]; /* before it gets its numbers */
     slc_embedding_order(c->rows, c->tokens, c->token_order, scratch);
