@@ -62,17 +62,14 @@ static arrays make(const sluice_model_config *c, uint64_t number, uint32_t longe
 
 static test_model create(const sluice_model_config *c, uint32_t length, uint32_t step)
 {
-    test_model t = {0};
     sluice_config config;
-    must(sluice_world_create(NULL, &t.world));
     sluice_config_init(&config);
     config.schedule = "serial";
     config.micro_batches = MICRO_BATCHES;
     config.adamw.epsilon = 1e-4;
-    must(sluice_runtime_create(t.world, &config, &t.rt));
-    must(sluice_model_create(
-        t.rt, c, &SLUICE_INIT(sluice_model_options, .batch = BATCH, .length = length, .length_step = step), &t.model));
-    must(sluice_runtime_commit(t.rt));
+    const sluice_model_options options =
+        SLUICE_INIT(sluice_model_options, .batch = BATCH, .length = length, .length_step = step);
+    const test_model t = test_model_open(&config, c, &options);
     must(sluice_model_init(t.model, 7));
     return t;
 }
@@ -161,18 +158,14 @@ enum { SHORT = 4, FOLDED = BATCH * (LONGEST / SHORT) };
 
 static test_model create_folding(const sluice_model_config *c, bool folds)
 {
-    test_model t = {0};
     sluice_config config;
-    must(sluice_world_create(NULL, &t.world));
     sluice_config_init(&config);
     config.schedule = folds ? "serial" : "one_ahead";
-    must(sluice_runtime_create(t.world, &config, &t.rt));
     const sluice_model_options folding = SLUICE_INIT(sluice_model_options, .batch = BATCH, .length = LONGEST + 3,
                                                      .length_step = STEP, .folds = true, .dropout_seed = 5),
                                made = SLUICE_INIT(sluice_model_options, .batch = FOLDED, .length = SHORT,
                                                   .dropout_seed = 5);
-    must(sluice_model_create(t.rt, c, folds ? &folding : &made, &t.model));
-    must(sluice_runtime_commit(t.rt));
+    const test_model t = test_model_open(&config, c, folds ? &folding : &made);
     must(sluice_model_init(t.model, 7));
     return t;
 }

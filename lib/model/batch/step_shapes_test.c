@@ -32,19 +32,15 @@ static const uint32_t lengths[STEPS] = {8, 4, 8, 12, 16, 16, 16, 32, 24, 32, 8, 
 static test_model create(const sluice_model_config *c, const char *schedule, sluice_recompute recompute,
                          uint64_t budget, bool shapes)
 {
-    test_model t = {0};
     sluice_config config;
-    must(sluice_world_create(NULL, &t.world));
     sluice_config_init(&config);
     config.schedule = schedule;
     config.recompute = recompute;
     config.budget_bytes = budget;
-    must(sluice_runtime_create(t.world, &config, &t.rt));
     const sluice_model_options options =
         SLUICE_INIT(sluice_model_options, .batch = BATCH, .length = LONGEST, .length_step = STEP, .dropout_seed = 5,
                     .shape_lengths = shapes ? shape_lengths : NULL, .shape_count = shapes ? SHAPES : 0);
-    must(sluice_model_create(t.rt, c, &options, &t.model));
-    must(sluice_runtime_commit(t.rt));
+    const test_model t = test_model_open(&config, c, &options);
     must(sluice_model_init(t.model, 7));
     return t;
 }

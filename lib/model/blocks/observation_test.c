@@ -25,20 +25,15 @@ static const sluice_model_config gpt2 = {.struct_size = sizeof gpt2,
 
 static test_model create(const sluice_model_config *c, sluice_dtype precision, sluice_recompute recompute, bool observe)
 {
-    test_model t = {0};
     sluice_config config;
-    must(sluice_world_create(NULL, &t.world));
     sluice_config_init(&config);
     config.schedule = "serial";
     config.precision = precision;
     config.recompute = recompute;
     config.micro_batches = MICRO_BATCHES;
-    must(sluice_runtime_create(t.world, &config, &t.rt));
-    must(sluice_model_create(
-        t.rt, c,
-        &SLUICE_INIT(sluice_model_options, .batch = BATCH, .length = LENGTH, .dropout_seed = 3, .observe = observe),
-        &t.model));
-    must(sluice_runtime_commit(t.rt));
+    const sluice_model_options options =
+        SLUICE_INIT(sluice_model_options, .batch = BATCH, .length = LENGTH, .dropout_seed = 3, .observe = observe);
+    const test_model t = test_model_open(&config, c, &options);
     must(sluice_model_init(t.model, 7));
     return t;
 }

@@ -35,11 +35,21 @@ bool test_model_on_gpu(void)
     return strcmp(test_device, "cpu") != 0;
 }
 
+test_model test_model_open(const sluice_config *config, const sluice_model_config *model,
+                           const sluice_model_options *options)
+{
+    test_model t = {0};
+    must(sluice_world_create(NULL, &t.world));
+    must(sluice_runtime_create(t.world, config, &t.rt));
+    must(sluice_model_create(t.rt, model, options, &t.model));
+    must(sluice_runtime_commit(t.rt));
+    return t;
+}
+
 test_model test_model_create_typed(const sluice_model_config *model, uint32_t batch, uint32_t length,
                                    uint32_t micro_batches, uint32_t threads, sluice_recompute recompute,
                                    sluice_dtype precision, const char *layers, sluice_tied tied)
 {
-    test_model t = {0};
     sluice_config config;
     sluice_config_init(&config);
     config.device = test_device;
@@ -51,14 +61,10 @@ test_model test_model_create_typed(const sluice_model_config *model, uint32_t ba
     config.micro_batches = micro_batches;
     config.threads = threads;
     config.precision = config.wire = precision;
-    must(sluice_world_create(NULL, &t.world));
-    must(sluice_runtime_create(t.world, &config, &t.rt));
     const sluice_model_options options =
         SLUICE_INIT(sluice_model_options, .batch = batch, .length = length, .precision = layers,
                     .label_smoothing = test_label_smoothing, .scales_branches = test_scales_branches);
-    must(sluice_model_create(t.rt, model, &options, &t.model));
-    must(sluice_runtime_commit(t.rt));
-    return t;
+    return test_model_open(&config, model, &options);
 }
 
 test_model test_model_create(const sluice_model_config *model, uint32_t batch, uint32_t length, uint32_t micro_batches,

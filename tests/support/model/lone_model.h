@@ -27,6 +27,10 @@ void test_models_scale_branches(bool may);
 
 bool test_model_on_gpu(void);
 
+/* Makes a world of one rank, a runtime and a model on it, and commits. */
+test_model test_model_open(const sluice_config *config, const sluice_model_config *model,
+                           const sluice_model_options *options);
+
 /* length is 0 for images. layers: those whose precision differs, or NULL. */
 test_model test_model_create_typed(const sluice_model_config *model, uint32_t batch, uint32_t length,
                                    uint32_t micro_batches, uint32_t threads, sluice_recompute recompute,
