@@ -4,6 +4,7 @@
 
 #include "lib/base/integer.h"
 #include "lib/kernels/host.h"
+#include "lib/kernels/isa_bf16.h"
 
 #include <string.h>
 
@@ -48,17 +49,29 @@ static void widen_row(const uint16_t *row, uint64_t count, bool paired, float *t
     for (uint64_t i = whole; i < count; i++) to[i] = sluice_bf16_to_float(row[i]);
 }
 
+static bool takes_pairs(const slc_gemm_shape *s)
+{
+    return s->dtype == SLUICE_BF16 && !s->transpose_b && slc_isa_has_bf16();
+}
+
+static slc_range_kernel *kernel_for(const slc_gemm_shape *s)
+{
+#if defined(__x86_64__)
+    if (takes_pairs(s)) return slc_gemm_few_pairs;
+#endif
+    return s->transpose_b ? SLC_ISA_PICK(slc_gemm_few_dots) : SLC_ISA_PICK(slc_gemm_few_sums);
+}
+
 void slc_gemm_few(const sluice_stream *stream, const slc_gemm_shape *s, const slc_gemm_operands *operands,
                   void *workspace)
 {
     slc_gemm_few_args args = {.dtype = s->dtype, .shape = s, .operands = operands, .a = operands->a, .lda = s->lda};
-    if (s->dtype == SLUICE_BF16) {
+    if (s->dtype == SLUICE_BF16 && !takes_pairs(s)) {
         float *wide = workspace;
         for (uint64_t row = 0; row < s->m; row++)
             widen_row((const uint16_t *)operands->a + row * s->lda, s->k, s->transpose_b, wide + row * s->k);
         args.a = wide, args.lda = s->k;
     }
     if (!s->transpose_b) args.sums = (float *)((char *)workspace + a_bytes(s));
-    slc_host_run(stream, s->n, GRAIN, SLC_GEMM_FEW_UNIT,
-                 s->transpose_b ? SLC_ISA_PICK(slc_gemm_few_dots) : SLC_ISA_PICK(slc_gemm_few_sums), &args);
+    slc_host_run(stream, s->n, GRAIN, SLC_GEMM_FEW_UNIT, kernel_for(s), &args);
 }

@@ -1,7 +1,8 @@
 /* Products with few rows of A, where reading B takes the time: B is read once, in the order in which it lies in memory,
  * and used for all rows. Sums are in fp32 and rounded once. B with whole columns (stored n x k) gives dot products,
  * else blocks of columns are summed row by row. Threads share the columns, so their number changes no bit; instruction
- * sets that multiply and add at once round otherwise than those that do not. */
+ * sets that multiply and add at once round otherwise than those that do not, and so does the instruction for pairs of
+ * bf16, which takes subnormal numbers for 0, as oneDNN's products of bf16 do. */
 #pragma once
 
 #include "lib/kernels/gemm/gemm.h"
@@ -22,10 +23,15 @@ typedef struct {
     sluice_dtype dtype; /* of B */
     const slc_gemm_shape *shape;
     const slc_gemm_operands *operands;
-    const float *a; /* m rows of k in fp32. For dots of bf16 whole 32 elements have those at even places first */
+    /* m rows of k in fp32, which pairs have no need of. For dots of bf16 whole 32 elements have those at even places
+     * first */
+    const float *a;
     uint64_t lda;
-    float *sums; /* m rows of n, rounded up to a unit; for sums by row alone */
+    float *sums; /* m times n rounded up to a unit; for sums by row alone */
 } slc_gemm_few_args;
 
 SLC_ISA_DECLARE(slc_gemm_few_dots); /* over ranges of columns */
 SLC_ISA_DECLARE(slc_gemm_few_sums);
+#if defined(__x86_64__)
+extern slc_range_kernel slc_gemm_few_pairs; /* sums by row of bf16; for slc_isa_has_bf16 */
+#endif

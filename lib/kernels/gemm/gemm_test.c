@@ -1,6 +1,7 @@
 /* Combinations of types, transposes, post-ops and row distances must agree with float64, also from several
  * threads. */
 #include "lib/kernels/gemm/gemm.h"
+#include "lib/kernels/isa_bf16.h"
 #include "tests/support/kernels/arrays.h"
 
 #include <pthread.h>
@@ -181,7 +182,8 @@ static void tiles(void **state)
     draws(sizes, TEST_COUNT_OF(sizes), 6);
 }
 
-/* Products with few rows of A must be right on each instruction set. */
+/* Products with few rows of A must be right on each instruction set, and with and without the instruction for pairs of
+ * bf16 that some processors have. */
 static void few_rows(void **state)
 {
     (void)state;
@@ -189,8 +191,10 @@ static void few_rows(void **state)
                                  {4, 640, 37},  {7, 90, 510}, {16, 130, 67}};
     uint64_t seed = 11;
     skip_without_host_products();
-    for (slc_isa isa = 0; isa < SLC_ISA_COUNT; isa++) {
-        if (!test_use_way(isa, 0)) continue;
+    for (int way = 0; way <= SLC_ISA_COUNT; way++) {
+        const bool holds_back = way == SLC_ISA_COUNT;
+        if (!test_use_way(holds_back ? SLC_ISA_AVX512 : way, 0)) continue;
+        slc_isa_hold_back_bf16(holds_back);
         for (uint32_t threads = 1; threads <= 3; threads += 2) {
             sluice_stream stream = test_stream(threads);
             for (size_t i = 0; i < TEST_COUNT_OF(sizes); i++)
@@ -202,6 +206,7 @@ static void few_rows(void **state)
             slc_stream_destroy(&stream);
         }
     }
+    slc_isa_hold_back_bf16(false);
     test_back_to_host();
 }
 

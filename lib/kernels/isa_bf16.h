@@ -1,0 +1,9 @@
+/* AVX-512's instructions for bf16, which processors have or lack beside the instruction sets of isa.h. Any thread. */
+#pragma once
+
+#include <stdbool.h>
+
+/* Has the set in use these instructions? No, if SLUICE_KERNELS_ISA names a set. */
+bool slc_isa_has_bf16(void);
+/* For tests: makes later kernels do without them, or use them again. */
+void slc_isa_hold_back_bf16(bool without);
