@@ -37,9 +37,9 @@ sluice_status slc_tensors_identity(const slc_tensors *tensors, uint64_t *hash);
 /* Writes "[2, 3]", for messages; cuts a text that is too long. */
 void slc_tensor_shape_text(uint32_t rank, const uint64_t *shape, char *out, size_t room);
 
-/* Read and convert elements [first, first + count), row-major. They need a few ten KiB besides `out`. A transposed
- * tensor (a matrix of an llm.c checkpoint) needs up to 1 MiB, and one read of the file for each of its shape[1]
- * columns, so take many rows at a time.
+/* Read and convert elements [first, first + count), row-major. They need a few ten KiB of the stack besides `out`. A
+ * transposed tensor (a matrix of an llm.c checkpoint) needs up to 1 MiB, and one read of the file for each of its
+ * shape[1] columns, so take many rows at a time.
  *
  * float: from F64 (rounded), F32, F16, BF16. int32: from the whole numbers and BOOL; a value beyond int32 is a FORMAT
  * error. bytes: from the same, 0 to 255. A dtype of the wrong kind is an ARGUMENT error that names both. */
@@ -50,8 +50,8 @@ sluice_status slc_tensors_read_int32(const slc_tensors *tensors, const slc_tenso
 sluice_status slc_tensors_read_bytes(const slc_tensors *tensors, const slc_tensor *tensor, uint64_t first,
                                      uint64_t count, uint8_t *out);
 
-/* Reads the whole tensor (F64 to BF16) and refuses it if an element is NaN or infinite, or would be so in fp32.
- * *fingerprint (NULL: nobody asks) goes on with the values in fp32, as they lie in the file, and ends a block with
- * them. Besides the errors above: NON_FINITE, which names the element. */
+/* Reads the whole tensor (F64 to BF16), 64 KiB at a time, and refuses it if an element is NaN or infinite, or would be
+ * so in fp32. *fingerprint (NULL: nobody asks) goes on with the values in fp32, as they lie in the file, and ends a
+ * block with them. Besides the errors above: NON_FINITE, which names the element. */
 sluice_status slc_tensors_check_finite(const slc_tensors *tensors, const slc_tensor *tensor,
                                        slc_fingerprint *fingerprint);

@@ -13,8 +13,10 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the formats are little endian, and so must we be");
 
-enum { PIECE_ELEMENTS = 2048, PANEL_BYTES = 1 << 20 };
-_Static_assert(PIECE_ELEMENTS % SLC_FINGERPRINT_BLOCK == 0, "a fingerprint goes over whole blocks");
+/* A piece of values that are checked stays in the second cache until they have been, and is long enough for the
+ * system's call to be cheap beside it. */
+enum { PIECE_ELEMENTS = 2048, CHECKED_ELEMENTS = 1 << 14, PANEL_BYTES = 1 << 20 };
+_Static_assert(CHECKED_ELEMENTS % SLC_FINGERPRINT_BLOCK == 0, "a fingerprint goes over whole blocks");
 
 static sluice_status check_range(const slc_tensors *tensors, const slc_tensor *tensor, uint64_t first, uint64_t count)
 {
@@ -150,11 +152,11 @@ sluice_status slc_tensors_read_float(const slc_tensors *tensors, const slc_tenso
 sluice_status slc_tensors_check_finite(const slc_tensors *tensors, const slc_tensor *tensor,
                                        slc_fingerprint *fingerprint)
 {
-    float piece[PIECE_ELEMENTS];
+    float piece[CHECKED_ELEMENTS];
     slc_tensor plain = *tensor; /* any order will do, and the file's own is cheaper */
     plain.transposed = false;
-    for (uint64_t first = 0; first < tensor->elements; first += PIECE_ELEMENTS) {
-        uint64_t left = tensor->elements - first, take = left < PIECE_ELEMENTS ? left : PIECE_ELEMENTS;
+    for (uint64_t first = 0; first < tensor->elements; first += CHECKED_ELEMENTS) {
+        uint64_t left = tensor->elements - first, take = left < CHECKED_ELEMENTS ? left : CHECKED_ELEMENTS;
         sluice_status status = slc_tensors_read_float(tensors, &plain, first, take, piece);
         if (status) return status;
         if (slc_fingerprint_add(fingerprint, piece, take)) continue;

@@ -354,10 +354,12 @@ static sluice_status apply_range(loading *l, const slc_file *file, const slc_sha
         uint64_t count = end - at;
         /* The check compares what all ranks load, so that each reads what the others keep too. */
         if (!l->rt->check && !slc_param_kept(param, which, &at, &count)) break;
-        count = slc_least(count, room.bytes / 4);
-        sluice_status status = slc_file_read(file, offset + 4 * (at - range->first), 4 * count, room.memory);
+        float *place = l->rt->check ? NULL : slc_param_place(param, which, at, &count);
+        if (!place) count = slc_least(count, room.bytes / 4);
+        sluice_status status =
+            slc_file_read(file, offset + 4 * (at - range->first), 4 * count, place ? place : room.memory);
         if (!status && l->rt->check) slc_check_written(param, state, at, count, room.memory);
-        if (!status) status = slc_param_put(param, which, at, count, room.memory);
+        if (!status && !place) status = slc_param_put(param, which, at, count, room.memory);
         if (status) return status;
         at += count;
     }

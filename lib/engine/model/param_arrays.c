@@ -191,3 +191,18 @@ sluice_status slc_param_put(sluice_param *param, uint32_t which, uint64_t first,
     if (!which) return write_values(param, first, count, src);
     return write_array(param, array_of(param, which), first, count, src);
 }
+
+float *slc_param_place(const sluice_param *param, uint32_t which, uint64_t first, uint64_t *count)
+{
+    const slc_unit_state *unit = &param->rt->units[param->unit];
+    const array target = array_of(param, which);
+    const bool twice = !which && unit->master; /* masters, and values that are rounded from them */
+    if (slc_bounce_room(&param->rt->memory.bounce) || target.dtype != SLUICE_FP32 || twice) return NULL;
+    uint64_t at = param->first + first;
+    if (target.sharded) {
+        const slc_part range = slc_part_first_owned(param, first, *count);
+        at = range.shard_first;
+        *count = range.count;
+    }
+    return slc_element(target.data, target.dtype, at);
+}

@@ -31,3 +31,7 @@ sluice_status slc_param_get(sluice_param *param, uint32_t which, uint64_t first,
 sluice_status slc_param_add_owned(const sluice_param *param, uint32_t which, int64_t *bins);
 /* Writes elements as far as this rank keeps them. Waits for no other rank. */
 sluice_status slc_param_put(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, const float *src);
+/* Returns the address to which slc_param_put would only copy elements from `first` on, as fp32 in memory of the host,
+ * so that a file can be read there at once; *count is narrowed to the run that lies together. NULL: slc_param_put has
+ * more to do. The elements are such as slc_param_kept gives. */
+float *slc_param_place(const sluice_param *param, uint32_t which, uint64_t first, uint64_t *count);
