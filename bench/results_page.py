@@ -116,6 +116,15 @@ def generation(data):
                *map(seconds, row["further_s"]), f"{1 / row['further_ratio']:.2f}", f"{row['share_of_reading']:.2f}")
 
 
+def recipes(data):
+    def figure(value):
+        return "-" if value is None else f"{value:.4g}" if value < 1e5 else f"{value / 1e6:.3g} million"
+    yield "recipe", "model", "setting", "what", "with it", "without", "ratio", "aim"
+    for row in data["rows"]:
+        yield (row["part"], row["model"], row["setting"], row["what"], figure(row["value"]), figure(row["beside"]),
+               "-" if row["ratio"] is None else f"{row['ratio']:.3f}", "-" if row["aim"] is None else row["aim"])
+
+
 # The file's kind: heading, the command that repeats it, one line of conditions, its table.
 SECTIONS = {
     "pytorch": ("Two ranks on one machine, next to DDP and FSDP2", "bench/compare/pytorch.sh",
@@ -141,6 +150,9 @@ SECTIONS = {
                                  "The same training, each step on 16 sequences of all ranks together.", compressed_losses),
     "onebit-loss-freeze-500": ("The same, frozen after half of the steps", "bench/compare/onebit_loss.sh",
                                "16 sequences a step; the warm-up takes 500 of the 1000 steps.", compressed_losses),
+    "recipes": ("Recipes of training", "bench/compare/recipes.py",
+                "The source of Python's library, each byte a token. Times at 1 Gbit/s are simulated, those of BERT are "
+                "seconds of the processor.", recipes),
     "openmpi": ("Collectives, next to Open MPI", "bench/compare/openmpi.sh",
                 "Ranks of one host, fp32 sums, bus bandwidth as nccl-tests counts it.", against_openmpi),
     "attention": ("Attention, next to PyTorch", "bench/compare/attention.py",

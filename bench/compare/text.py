@@ -18,9 +18,10 @@ import re
 import statistics
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
+
+from peers.library_text import read_files, read_library
 
 os.environ["RAYON_NUM_THREADS"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -32,14 +33,7 @@ except ImportError as missing:
 
 
 def read_text(args):
-    """So many bytes of the file, or of the sources of Python's library, that end with a line."""
-    paths = [pathlib.Path(args.text)] if args.text else sorted(pathlib.Path(sysconfig.get_path("stdlib")).glob("*.py"))
-    size, text = int(args.megabytes * 1e6), ""
-    for path in paths:
-        text += path.read_text(encoding="utf-8", errors="ignore")
-        if len(text) >= size:
-            break
-    return text[:text.rfind("\n", 0, size) + 1]
+    return read_files([pathlib.Path(args.text)], args.megabytes) if args.text else read_library(args.megabytes)
 
 
 def make(kind, lines, vocabulary):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Comparisons that keep their runs go on where they were interrupted and refuse runs of other settings. Those of
-# bench/compare do what they say with the smallest model: play_off.py, drift.py's slowed rank, study_ablation.py.
+# bench/compare do what they say with the smallest model: play_off.py, drift.py's slowed rank, study_ablation.py, recipes.py.
 # Labels: all_only
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
@@ -41,4 +41,9 @@ run study_ablation.py --profiles 1 --budgets 2 --effort 0.01
 check 'study_ablation.py' 0 $code
 check 'two budgets of one profile' 2 "$(rows "$work/study_ablation.py.json")"
 check 'three tables' 3 "$(grep -c '^|---' "$work/out")"
+
+run recipes.py --parts pld@nano:1,curriculum@nano,onebit@nano,lamb@nano,bert@nano --steps 40 --draws 1 --bert-steps 4 \
+    --megabytes 0.2
+check 'recipes.py' 0 $code
+check 'rows of all parts' 5 "$(grep -oE '^\| (pld|curriculum|onebit|lamb|bert) ' "$work/out" | sort -u | wc -l)"
 exit $failed

@@ -9,12 +9,17 @@ import tempfile
 TOLD = "SLUICE_COMPARE_PROCESSOR_CLOCK"
 
 
+def build():
+    """Compiles the clock, and returns the library that LD_PRELOAD takes."""
+    library = os.path.join(tempfile.mkdtemp(), "processor_clock.so")
+    subprocess.run([os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", "-o", library,
+                    str(pathlib.Path(__file__).with_suffix(".c"))], check=True)
+    return library
+
+
 def use():
     """Starts the script again under that clock, unless it runs under it."""
     if os.environ.pop(TOLD, None):
         return
-    library = os.path.join(tempfile.mkdtemp(), "processor_clock.so")
-    subprocess.run([os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", "-o", library,
-                    str(pathlib.Path(__file__).with_suffix(".c"))], check=True)
-    os.environ.update({"LD_PRELOAD": library, TOLD: "1"})
+    os.environ.update({"LD_PRELOAD": build(), TOLD: "1"})
     os.execv(sys.executable, [sys.executable, *sys.argv])
