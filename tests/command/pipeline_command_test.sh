@@ -174,6 +174,14 @@ EOF
     tool plan "${profile[@]}" --pipeline 4 --micro-batches 8 --json "$work/four.json"
     check 'a way is planned as if it had been asked for' 0 \
         "$(awk -v a="$(cat "$work/way")" -v b="$(number_of step_s "$work/four.json")" 'BEGIN { print ((a - b) ^ 2 > 1e-12) }')"
+    tool profile --made gpt2-small --cluster 2xcpu-one-host --context 64 --batch 4 --tied split --world 2 \
+        -o "$work/fast.json"
+    tool plan --profile "$work/fast.json" --pipeline auto --micro-batches 4 --json "$work/none.json"
+    check 'no pipeline is chosen on one host' 1 "$(grep -c '^\* *1  -  ' "$work/out")"
+    check 'and what was weighed is told too' '3 [1] False' "$(python3 -c 'import json, sys
+plan = json.load(open(sys.argv[1]))
+ways = plan["weighed"]
+print(len(ways), [w["stages"] for w in ways if w["chosen"]], "pipeline" in plan)' "$work/none.json")"
     refuses 'leave --pipeline-cuts out' plan "${profile[@]}" --pipeline auto --pipeline-cuts h.3
     refuses 'sluice plan weighs pipelines' sim "${profile[@]}" --pipeline auto
     refuses 'nothing fits' plan "${profile[@]}" --pipeline auto --budget 1MiB

@@ -279,6 +279,7 @@ typedef struct {
     const plan_options *options;
     const slc_profile *profile;
     whole_run *run;
+    json_t *ways; /* that --pipeline auto has weighed; NULL: none were */
     slc_plan_request request;
     slc_plan_answer answer, unforced; /* `unforced` has a plan only with --force */
     slc_strategy *forced;             /* [units] */
@@ -409,14 +410,15 @@ static sluice_status print_plans(planning *p, FILE *out, slc_outcome *files)
     if (!status && !(json = slc_decisions_json(&shown))) status = slc_error(SLUICE_ERR_MEMORY, "the plan as JSON");
     if (!status) status = print_run(p, out, json);
     if (!status) status = print_change(p, out, json);
+    if (!status && p->ways) json_object_set(json, "weighed", p->ways);
     if (!status && o->json) slc_outcome_add(files, slc_result_file_write_json(o->json, json));
     json_decref(json);
     return status;
 }
 
-static sluice_status plan_and_print(const plan_options *o, const slc_profile *profile, whole_run *run)
+static sluice_status plan_and_print(const plan_options *o, const slc_profile *profile, whole_run *run, json_t *ways)
 {
-    planning p = {.options = o, .profile = profile, .run = run};
+    planning p = {.options = o, .profile = profile, .run = run, .ways = ways};
     slc_outcome files = {0};
     FILE *out = slc_is_standard_output(o->output) || slc_is_standard_output(o->json) ? stderr : stdout;
     sluice_status status = prepare(&p);
@@ -467,15 +469,16 @@ static sluice_status weigh_and_plan(plan_options *o, slc_profile *profile, whole
     if (status) return status;
     const slc_weighed *chosen = &weighing.ways[weighing.chosen];
     slc_weighing_print(out, &weighing);
-    if (!chosen->schedule) {
-        profile->job.micro_batches = chosen->micro_batches;
-        return plan_and_print(o, profile, run);
-    }
     json_t *ways = slc_weighing_json(&weighing);
-    o->pipeline.stages = chosen->stages;
-    o->pipeline.schedule = chosen->schedule;
-    o->pipeline.micro_batches = chosen->micro_batches;
-    status = plan_pipeline(o, profile, ways);
+    if (chosen->schedule) {
+        o->pipeline.stages = chosen->stages;
+        o->pipeline.schedule = chosen->schedule;
+        o->pipeline.micro_batches = chosen->micro_batches;
+        status = plan_pipeline(o, profile, ways);
+    } else {
+        profile->job.micro_batches = chosen->micro_batches;
+        status = plan_and_print(o, profile, run, ways);
+    }
     json_decref(ways);
     return status;
 }
@@ -492,7 +495,7 @@ static sluice_status make(plan_options *o)
     if (!status)
         status = o->pipeline.weighs   ? weigh_and_plan(o, profile, &run)
                  : o->pipeline.stages ? plan_pipeline(o, profile, NULL)
-                                      : plan_and_print(o, profile, &run);
+                                      : plan_and_print(o, profile, &run, NULL);
     slc_plan_lengths_fini(&run.lengths);
     slc_profile_destroy(profile);
     return status;
