@@ -5,6 +5,7 @@
 #include "lib/comm/channels.h"
 #include "lib/engine/model/state.h"
 #include "lib/engine/step_state.h"
+#include "lib/optim/compressed.h"
 #include "lib/plan/request.h"
 
 #include <sluice/plan.h>
@@ -30,13 +31,22 @@ typedef struct {
     struct slc_look_up *none; /* of `table`, which looks rows up; nothing is in it */
 } slc_stage_rows;
 
+/* The stage in a phase of the optimizer: strategies differ from phase to phase, cuts do not. All phases are known at
+ * commit; there is one if the optimizer compresses nothing. */
+typedef struct {
+    slc_compressed_phase phase;
+    slc_stages_cut cut;
+    slc_stage_answer own; /* its job is the runtime's while the phase runs, its plan NULL meanwhile */
+} slc_stage_phase;
+
 typedef struct {
     char *schedule, *cuts;   /* as configured */
     sluice_stage_times told; /* as the program says; 0: it does not */
     uint32_t stages;         /* 0: there is no pipeline */
     uint32_t number;         /* of this rank's stage */
-    slc_stages_cut cut;
-    slc_stage_answer own; /* its job is the runtime's */
+    slc_stage_phase phases[SLC_PHASES_MAX];
+    uint32_t phase_count;
+    slc_stage_phase *now; /* the one that runs; NULL before commit */
 
     slc_job whole; /* the job of all layers, and its units */
     slc_unit_state *whole_units;
@@ -68,11 +78,12 @@ typedef struct {
     uint64_t evaluated_bytes[SLC_STAGE_CHANNELS_MAX]; /* that evaluations have sent or received on a channel */
 } slc_stage;
 
-/* The piece of the model that has a layer of the whole model. */
+/* The piece of the model, after commit, that has a layer of the whole model. */
 static inline uint32_t slc_stage_piece_of(const slc_stage *stage, uint32_t layer)
 {
     uint32_t piece = 0;
-    while (piece + 1 < stage->stages * stage->cut.chunks && stage->cut.first_layer[piece + 1] <= layer) piece++;
+    while (piece + 1 < stage->stages * stage->now->cut.chunks && stage->now->cut.first_layer[piece + 1] <= layer)
+        piece++;
     return piece;
 }
 

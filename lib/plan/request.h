@@ -81,15 +81,18 @@ typedef struct {
 
 /* A pipeline that is to run: N = stages * R ranks, of which a job of R ranks is given. */
 typedef struct {
-    uint32_t stages, chunks;       /* chunks: of each stage; 0: as the schedule has them */
-    const char *schedule;          /* "gpipe", "1f1b", "interleaved" */
-    const char *cuts;              /* "auto"; or the first layer of each piece but the first, with commas */
-    const char *strategy;          /* of all units, as the user wrote it; "auto": unit by unit */
-    uint8_t recompute;             /* 0 no layer; 1 all that can; 2 all that can, if nothing fits without */
-    uint64_t budget_bytes;         /* of a rank; 0: none */
+    uint32_t stages, chunks; /* chunks: of each stage; 0: as the schedule has them */
+    const char *schedule;    /* "gpipe", "1f1b", "interleaved" */
+    const char *cuts;        /* "auto"; or the first layer of each piece but the first, with commas */
+    const char *strategy;    /* of all units, as the user wrote it; "auto": unit by unit. onebit means dp outside of
+                                the job's compressed phase */
+    uint8_t recompute;       /* 0 no layer; 1 all that can; 2 all that can, if nothing fits without */
+    uint64_t budget_bytes;   /* of a rank; 0: none */
     const slc_stages_times *times; /* NULL: those that sizes suggest */
     const char *kept; /* text of a plan of stages, which is taken instead of planning: it says all the rest but `stages`
                          and the budget, which it must agree with. NULL: a plan is made */
+    const struct slc_stages_cut *as; /* how the job has been cut in another phase, whose first layers and recomputation
+                                        this one is to have; NULL: there is none */
 } slc_stages_request;
 
 enum { SLC_PIECES_MAX = 1024 };
@@ -101,7 +104,7 @@ typedef struct {
 } slc_stage_step;
 
 /* The cuts between pieces of the model, and what follows from them for all stages. */
-typedef struct {
+typedef struct slc_stages_cut {
     char schedule[24];
     uint32_t chunks;                      /* of each stage; pieces: stages * chunks */
     uint32_t first_layer[SLC_PIECES_MAX]; /* of each piece; piece c * stages + s is chunk c of stage s */
@@ -111,6 +114,7 @@ typedef struct {
     slc_strategy *strategies; /* [units of the job]; this and the next two belong to whoever has the cut */
     bool *held;               /* [units] under fsdp: gathered once a step */
     slc_stage_step *steps;    /* [stages] of that step */
+    uint64_t needs_bytes;     /* after BUDGET: the smallest budget that was found to do */
 } slc_stages_cut;
 
 /* Makes room for the strategies of so many units, and for stages; slc_stages_cut_fini frees it, after an error too.

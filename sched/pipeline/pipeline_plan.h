@@ -15,7 +15,8 @@ typedef struct {
     const uint32_t *first_layer; /* [pieces]; NULL: the planner cuts */
     /* The strategy of all units. fsdp: a unit is gathered once a step where memory allows it, else in each micro-batch
      * and direction. SLC_STRATEGIES: the planner's choice, unit by unit: where stages have replicas sdp, fsdp in each
-     * micro-batch where sdp does not fit, and onebit where it fits and the profile is of a compressed phase; else dp.
+     * micro-batch where sdp does not fit, and onebit where it fits, the profile is of a compressed phase and the step
+     * becomes shorter; else dp.
      */
     slc_strategy strategy;
     uint8_t recompute;     /* 0 no layer; 1 all that can; 2 all that can, if nothing fits without */
@@ -40,6 +41,7 @@ typedef struct {
     slc_steady_stage *unequal;
     uint32_t unequal_count; /* 0: nothing fits, or the schedule flushes */
     double unequal_s;
+    uint64_t needs_bytes; /* after BUDGET: the smallest budget that was found to do */
 } slc_pipeline_plan;
 
 /* Plans. The caller frees the plan by slc_pipeline_plan_fini, after an error too. Deterministic. Errors: ARGUMENT (a

@@ -26,14 +26,18 @@ static sluice_status find_schedule(const char *name, const slc_pipeline_schedule
                      *out ? "it is planned and simulated, and does not run yet" : "there is none of that name");
 }
 
-static sluice_status find_strategy(const char *name, slc_strategy *out)
+static sluice_status find_strategy(const slc_job *job, const char *name, slc_strategy *out)
 {
     *out = SLC_STRATEGIES;
-    if (!strcmp(name, "auto") || (slc_strategy_parse(name, out) && *out != SLC_ONEBIT)) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_ARGUMENT,
-                     "strategy \"%s\": the units of a pipeline all have one of dp, oss, sdp and fsdp, or each its own "
-                     "under auto",
-                     name);
+    if (strcmp(name, "auto") && !slc_strategy_parse(name, out))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "strategy \"%s\": the units of a pipeline all have one of dp, oss, sdp, fsdp and onebit, or "
+                         "each its own under auto",
+                         name);
+    if (*out == SLC_ONEBIT && !job->compressed) *out = SLC_DP;
+    /* A single rank has nobody to gather values from. */
+    if (*out == SLC_FSDP && job->world == 1) *out = SLC_SDP;
+    return SLUICE_OK;
 }
 
 static sluice_status make_shape(const slc_job *job, const slc_stages_request *request, slc_pipeline_shape *out)
@@ -140,10 +144,11 @@ sluice_status slc_pipeline_cut(const slc_job *job, const slc_stages_request *req
     *out = (slc_stages_cut){0};
     sluice_status status = make_shape(job, request, &asked.shape);
     if (!status) status = slc_stages_cut_make_room(out, job->unit_count, request->stages);
-    if (!status) status = find_strategy(request->strategy, &asked.strategy);
-    /* A single rank has nobody to gather values from. */
-    if (asked.strategy == SLC_FSDP && job->world == 1) asked.strategy = SLC_SDP;
-    if (!status && strcmp(request->cuts, "auto")) {
+    if (!status) status = find_strategy(job, request->strategy, &asked.strategy);
+    if (!status && request->as) {
+        asked.first_layer = request->as->first_layer;
+        asked.recompute = request->as->recompute;
+    } else if (!status && strcmp(request->cuts, "auto")) {
         asked.first_layer = out->first_layer;
         status = slc_pipeline_cuts_read(job, request->cuts, slc_pipeline_pieces(&asked.shape), out->first_layer);
     }
@@ -152,6 +157,7 @@ sluice_status slc_pipeline_cut(const slc_job *job, const slc_stages_request *req
     if (!status && out->timed) take_measured(job, request->times, &profile.times);
     if (!status) status = slc_pipeline_plan_make(&asked, &plan);
     if (!status) take_plan(&plan, job, &asked.shape, out);
+    out->needs_bytes = plan.needs_bytes;
     slc_pipeline_plan_fini(&plan);
     slc_times_fini(&profile.times);
     return status;

@@ -476,6 +476,17 @@ static sluice_status search(slc_pipeline_planning *p, bool recompute, uint64_t *
     return status;
 }
 
+/* Searches exact strategies before the lossy one, which has to make the step shorter. */
+static sluice_status search_levels(slc_pipeline_planning *p, bool recompute, uint64_t *needs, uint32_t *stage)
+{
+    const int all = p->level_count;
+    const bool lossy = all > 1 && p->levels[all - 1].strategy == SLC_ONEBIT;
+    p->level_count -= lossy;
+    sluice_status status = search(p, recompute, needs, stage);
+    p->level_count = all;
+    return status || !lossy ? status : search(p, recompute, needs, stage);
+}
+
 static bool has_fastest(const slc_pipeline_planning *p)
 {
     const slc_pipeline_planning_level *top = &p->levels[p->level_count - 1];
@@ -491,15 +502,16 @@ static sluice_status find_plan(slc_pipeline_planning *p)
     const uint8_t recompute = p->request->schedule->splits ? 0 : p->request->recompute;
     uint64_t needs = UINT64_MAX, again_needs = UINT64_MAX;
     uint32_t stage = 0, again_stage = 0;
-    sluice_status status = search(p, recompute == 1, &needs, &stage);
+    sluice_status status = search_levels(p, recompute == 1, &needs, &stage);
     if (!status && recompute == 2 && !has_fastest(p)) {
-        status = search(p, true, &again_needs, &again_stage);
+        status = search_levels(p, true, &again_needs, &again_stage);
         if (again_needs < needs) {
             needs = again_needs;
             stage = again_stage;
         }
     }
     if (status) return status;
+    p->plan->needs_bytes = needs;
     return isfinite(p->best.step_s) ? slc_pipeline_planning_finish(p) : over_budget(p, needs, stage);
 }
 

@@ -145,6 +145,18 @@ replicas() {
     check 'their weights' yes "$(cmp "$work/weights/model.safetensors" "$work/piped/model.safetensors" && echo yes)"
 }
 
+# Replicas that exchange their momentum compressed; both phases are reported.
+compressed() {
+    local onebit=(--size nano --micro-batches 3 --steps 4 --freeze-step 2 --strategy onebit)
+    train "${onebit[@]}" --optimizer onebit_adam -n 2 --tied split --json "$work/ranks.json"
+    check 'two ranks compress' 0 $code
+    train "${onebit[@]}" --optimizer onebit_adam -n 4 --pipeline 2 --json "$work/both.json"
+    check 'two stages of two replicas compress' 0 $code
+    check 'as two ranks do' "$(numbers_of "$work/ranks.json")" "$(numbers_of "$work/both.json")"
+    check 'phases are told' 2 "$(grep -cE '^  (warm-up  .* steps 1-2:|compressed  .* steps 3-4:)' "$work/out")"
+    refuses 'leave compat out' -n 4 --pipeline 2 "${onebit[@]}" --optimizer onebit_lamb --onebit-compat
+}
+
 going_on() {
     train "${short[@]}" -n 2 --pipeline 2 --save "$work/stages"
     check 'stages are saved' 0 $code
@@ -190,6 +202,7 @@ measured_cuts
 results_have_stages
 samples_and_timelines
 replicas
+compressed
 going_on
 plans_in_files
 refusals

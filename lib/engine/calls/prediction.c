@@ -34,7 +34,7 @@ sluice_status sluice_runtime_layer_times(const sluice_runtime *rt, uint32_t laye
     if (layer >= layers) return slc_error(SLUICE_ERR_ARGUMENT, "layer_times: layer %u of %u", layer, layers);
     *forward_s = *backward_s = 0;
     for (uint32_t own = 0; own < rt->job.layer_count; own++) {
-        if ((staged ? rt->stage.own.layers[own] : own) != layer) continue;
+        if ((staged ? rt->stage.now->own.layers[own] : own) != layer) continue;
         *forward_s = slc_measured_slot_s(rt->measure, slc_forward_slot(own));
         *backward_s = slc_measured_slot_s(rt->measure, slc_backward_slot(&rt->job, own));
     }

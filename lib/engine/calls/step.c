@@ -29,6 +29,7 @@
 
 static bool any_onebit(const sluice_runtime *rt)
 {
+    if (slc_is_stage(&rt->stage)) return slc_stages_exchange(rt);
     for (uint32_t u = 0; u < rt->job.unit_count; u++)
         if (slc_exchanges(rt->units[u].strategy)) return true;
     return false;
@@ -279,7 +280,7 @@ static void find_activations(sluice_runtime *rt, const slc_item *slot)
     for (uint32_t i = stage->first_life[slot->slot]; i < stage->first_life[slot->slot + 1]; i++) {
         const uint32_t life = stage->lives[i];
         if (slc_turn_has(&rt->job.turns[life], slot->micro_batch))
-            rt->model.activations[stage->own.activations[life]]->data = stage->places[life];
+            rt->model.activations[stage->now->own.activations[life]]->data = stage->places[life];
     }
 }
 

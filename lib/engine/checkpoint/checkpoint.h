@@ -37,5 +37,9 @@ sluice_status slc_checkpoint_own_reset(sluice_runtime *rt);
  * parameter for the manifest's p. check changes nothing: FORMAT if this optimizer keeps other numbers or does not
  * take these. load changes the phase and the plan too, cannot be undone, and is collective. */
 void slc_checkpoint_progress_save(const sluice_runtime *rt, slc_manifest *out);
+/* Gives a manifest that has been filled so the numbers of each parameter as the stage that holds it has them.
+ * Collective. Does nothing where there is no pipeline. A rank without memory fails for all, because the others wait for
+ * it. */
+sluice_status slc_checkpoint_progress_join(sluice_runtime *rt, slc_manifest *out);
 sluice_status slc_checkpoint_progress_check(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params);
 sluice_status slc_checkpoint_progress_load(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params);

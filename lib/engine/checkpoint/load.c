@@ -33,8 +33,9 @@ typedef struct {
     sluice_param **params;                        /* this runtime's, in the manifest's order; NULL: it is skipped */
     uint32_t states[SLUICE_OPTIMIZER_STATES_MAX]; /* this optimizer's numbers, in the manifest's order */
     slc_shard *shards;                            /* of each file */
-    bool own_file;                                /* the file that is read is this rank's */
-    uint64_t dropped;                             /* ranges of this rank's own arrays that this run does not have */
+    uint32_t *own_ranks;  /* [params of the manifest] files in which ranks' own arrays of it are, all of them, */
+    uint32_t *own_before; /* and of those the files before the one that is read */
+    uint64_t dropped;     /* ranges of this rank's own arrays that this run does not have */
     void *extra;
 } loading;
 
@@ -320,6 +321,34 @@ static sluice_status verify(loading *l)
     return status;
 }
 
+/* Counts the ranks that have saved arrays of their own of each parameter: those that held it. */
+static void count_own(const loading *l, uint32_t file, uint32_t *counts)
+{
+    const slc_shard *shard = &l->shards[file];
+    for (uint64_t i = 0; i < shard->range_count; i++)
+        counts[shard->ranges[i].param] +=
+            is_own(l, &shard->ranges[i]) && shard->ranges[i].array == l->manifest.state_count + 1;
+}
+
+static sluice_status count_owners(loading *l)
+{
+    const size_t params = (size_t)l->manifest.param_count + 1;
+    l->own_ranks = calloc(params, sizeof *l->own_ranks);
+    l->own_before = calloc(params, sizeof *l->own_before);
+    if (!l->own_ranks || !l->own_before) return slc_error(SLUICE_ERR_MEMORY, "arrays of ranks");
+    for (uint32_t f = 0; f < l->manifest.file_count; f++) count_own(l, f, l->own_ranks);
+    return SLUICE_OK;
+}
+
+/* Is the array of the file that is read this rank's? As many ranks must share the parameter as have saved it; they are
+ * in order, in whatever stages of a pipeline it lay and lies. */
+static bool is_mine(const loading *l, const slc_shard_range *range)
+{
+    const sluice_param *param = l->params[range->param];
+    return param && param->unit != SLC_NONE && l->own_ranks[range->param] == (uint32_t)l->rt->replicas &&
+           l->own_before[range->param] == (uint32_t)l->rt->replica;
+}
+
 /* Restores an array that this rank saved for itself, if the unit is onebit again. */
 static sluice_status apply_own(loading *l, const slc_file *file, const slc_shard_range *range, uint64_t offset)
 {
@@ -343,7 +372,7 @@ static sluice_status apply_own(loading *l, const slc_file *file, const slc_shard
 
 static sluice_status apply_range(loading *l, const slc_file *file, const slc_shard_range *range, uint64_t offset)
 {
-    if (is_own(l, range)) return l->own_file ? apply_own(l, file, range, offset) : SLUICE_OK;
+    if (is_own(l, range)) return is_mine(l, range) ? apply_own(l, file, range, offset) : SLUICE_OK;
     sluice_param *param = l->params[range->param];
     if (!param) return SLUICE_OK;
     uint32_t which = range->array ? 1 + l->states[range->array - 1] : 0;
@@ -383,15 +412,17 @@ static sluice_status apply_progress(loading *l)
     return status ? status : slc_checkpoint_own_reset(rt);
 }
 
-static void warn_of_errors(const loading *l, bool same_world)
+static void warn_of_errors(const loading *l)
 {
     const char *name = l->rt->optimizer.name;
-    uint64_t saved = 0;
-    for (uint64_t i = 0; i < l->shards[0].range_count; i++) saved += is_own(l, &l->shards[0].ranges[i]);
-    if (l->rt->rank != 0 || !saved) return;
-    if (!same_world)
-        slc_log(SLC_LOG_WARN, "%s: saved by %u ranks, not %d: what the compression of %s left behind begins at 0",
-                l->folder, l->manifest.file_count, l->rt->size, name);
+    const uint32_t ranks = (uint32_t)l->rt->replicas;
+    uint32_t others = 0; /* that have saved some parameter */
+    for (uint32_t p = 0; p < l->manifest.param_count; p++)
+        if (l->own_ranks[p] && l->own_ranks[p] != ranks) others = l->own_ranks[p];
+    if (l->rt->rank != 0) return;
+    if (others)
+        slc_log(SLC_LOG_WARN, "%s: saved by %u ranks, not %u: what the compression of %s left behind begins at 0",
+                l->folder, others, ranks, name);
     else if (l->dropped)
         slc_log(SLC_LOG_WARN,
                 "%s: what compression left behind of units that this plan does not compress is dropped (%llu arrays)",
@@ -400,13 +431,12 @@ static void warn_of_errors(const loading *l, bool same_world)
 
 static sluice_status apply_checkpoint(loading *l)
 {
-    bool same_world = l->manifest.file_count == (uint32_t)l->rt->size;
     sluice_status status = apply_progress(l);
     for (uint32_t f = 0; !status && f < l->manifest.file_count; f++) {
-        l->own_file = same_world && f == (uint32_t)l->rt->rank;
         status = for_ranges(l, f, apply_range);
+        count_own(l, f, l->own_before);
     }
-    if (!status) warn_of_errors(l, same_world);
+    if (!status) warn_of_errors(l);
     return status;
 }
 
@@ -502,6 +532,7 @@ static sluice_status check_checkpoint(loading *l)
         status = slc_error_context(slc_checkpoint_progress_check(l->rt, &l->manifest, l->params), "%s", l->folder);
     if (!status) status = read_tables(l);
     if (!status) status = check_coverage(l);
+    if (!status) status = count_owners(l);
     if (!status) status = read_extra(l->folder, &l->manifest.extra, &l->extra);
     return status ? status : verify(l);
 }
@@ -521,6 +552,8 @@ static void fini(loading *l)
     for (uint32_t f = 0; l->shards && f < l->manifest.file_count; f++) free(l->shards[f].ranges);
     free(l->shards);
     free(l->params);
+    free(l->own_ranks);
+    free(l->own_before);
     free(l->extra);
     slc_manifest_fini(&l->manifest);
 }

@@ -59,6 +59,27 @@ void slc_checkpoint_progress_save(const sluice_runtime *rt, slc_manifest *out)
         if (!rt->model.params[p]->frozen) o->progress_save(o->context, p, out->params[p].numbers);
 }
 
+sluice_status slc_checkpoint_progress_join(sluice_runtime *rt, slc_manifest *out)
+{
+    const size_t each = out->number_count, count = each * rt->model.param_count;
+    if (!slc_is_stage(&rt->stage) || !each) return SLUICE_OK;
+    double *own = calloc(count, sizeof *own), *all = calloc(count * (size_t)rt->size, sizeof *all);
+    sluice_status status =
+        own && all
+            ? SLUICE_OK
+            : slc_runtime_fail(rt, slc_error(SLUICE_ERR_MEMORY, "numbers of %u parameters", rt->model.param_count));
+    for (uint32_t p = 0; !status && p < rt->model.param_count; p++)
+        memcpy(own + p * each, out->params[p].numbers, each * sizeof *own);
+    if (!status) status = sluice_world_all_gather(rt->world, own, count * sizeof *own, all);
+    for (uint32_t p = 0; !status && p < rt->model.param_count; p++) {
+        const size_t holder = (size_t)rt->model.params[p]->holder * (size_t)rt->replicas;
+        memcpy(out->params[p].numbers, all + holder * count + p * each, each * sizeof *own);
+    }
+    free(own);
+    free(all);
+    return status;
+}
+
 static sluice_status other_numbers(const sluice_runtime *rt)
 {
     return slc_error(SLUICE_ERR_FORMAT, "$.progress or $.numbers: optimizer %s keeps other numbers",

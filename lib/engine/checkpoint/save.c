@@ -208,6 +208,7 @@ static sluice_status begin_save(sluice_runtime *rt, const char *dir, const void 
         status = create_saving(rt, dir, extra, extra_bytes, &s);
         status = slc_checkpoint_agree(rt, status ? status : begin_saving(rt, s));
     }
+    if (!status) status = slc_checkpoint_progress_join(rt, &s->manifest);
     if (status) {
         status = forget(rt, s, status);
     } else {

@@ -1,13 +1,14 @@
 /* tests/engine/pipeline_test.c covers this file. */
 #include "lib/engine/making/stage.h"
 
-#include "lib/base/file/json_file.h"
+#include "lib/base/integer.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/comm/groups.h"
-#include "lib/engine/model/registration.h"
+#include "lib/engine/making/stage_cuts.h"
 #include "lib/engine/replan/replan.h"
 #include "lib/engine/runtime.h"
+#include "lib/engine/step/agreement.h"
 #include "lib/engine/step/stage_rows.h"
 #include "lib/engine/units/units.h"
 
@@ -60,7 +61,8 @@ static const char *what_does_not_go(const sluice_runtime *rt)
 {
     const sluice_config *c = &rt->config;
     if (strcmp(c->device, "cpu")) return "device cuda";
-    if (rt->compression.on) return "a compressed optimizer";
+    if (rt->compression.on && rt->onebit.phases[0].fuses)
+        return "one tensor of all parameters, as this optimizer exchanges it with compat; leave compat out";
     if (rt->check) return "SLUICE_ENGINE_CHECK";
     for (uint32_t l = 0; l < rt->model.layer_count; l++)
         if (rt->model.layers[l]->forced != SLC_STRATEGIES) return "a layer's own strategy (sluice_layer_strategy)";
@@ -112,95 +114,12 @@ sluice_status slc_stage_begin(sluice_runtime *rt)
     return SLUICE_OK;
 }
 
-/* ---- Cuts ---- */
-
-static slc_stages_request make_request(const sluice_runtime *rt, uint64_t budget_bytes)
-{
-    const sluice_config *c = &rt->config;
-    return (slc_stages_request){.stages = c->pipeline,
-                                .chunks = c->pipeline_chunks,
-                                .schedule = rt->stage.schedule,
-                                .cuts = rt->stage.cuts,
-                                .strategy = rt->planning.strategy,
-                                .recompute = c->recompute == SLUICE_RECOMPUTE_ALL    ? 1
-                                             : c->recompute == SLUICE_RECOMPUTE_NONE ? 0
-                                                                                     : 2,
-                                .budget_bytes = budget_bytes};
-}
-
-/* Sends the arrays of rank 0's cut, whose other numbers everybody has. */
-static sluice_status share_arrays(sluice_runtime *rt, slc_stages_cut *cut)
-{
-    const uint32_t units = rt->job.unit_count, stages = rt->stage.stages;
-    sluice_status status = rt->rank == 0 ? SLUICE_OK : slc_stages_cut_make_room(cut, units, stages);
-    if (!status) status = sluice_world_broadcast(rt->world, cut->strategies, units * sizeof *cut->strategies, 0);
-    if (!status) status = sluice_world_broadcast(rt->world, cut->held, units * sizeof *cut->held, 0);
-    return status ? status : sluice_world_broadcast(rt->world, cut->steps, stages * sizeof *cut->steps, 0);
-}
-
-/* Rank 0 cuts, and all get its cuts, or its error. */
-static sluice_status share_cuts(sluice_runtime *rt, const slc_stages_request *request)
-{
-    const slc_planner *planner = &rt->planning.planner;
-    slc_stages_cut *cut = &rt->stage.cut;
-    slc_stages_request timed = *request;
-    slc_stages_times times = {.update_s_per_element = rt->stage.told.update_s,
-                              .channel = {rt->stage.told.message_latency_s, rt->stage.told.message_bytes_per_s}};
-    sluice_status status = rt->rank ? SLUICE_OK : slc_registration_times(&rt->model, &times.slot_s);
-    timed.times = times.slot_s ? &times : NULL;
-    if (!status && !rt->rank) status = planner->cut(planner->context, &rt->job, &timed, cut);
-    slc_error_context(status, "pipeline %u", request->stages);
-    free(times.slot_s);
-    const slc_stages_cut own = *cut;
-    status = slc_runtime_share(rt, status, cut, sizeof *cut);
-    cut->strategies = own.strategies;
-    cut->held = own.held;
-    cut->steps = own.steps;
-    return status ? status : share_arrays(rt, cut);
-}
-
-/* Checks that the program says which forward reads last what may cross a cut: without its word everything that a
- * forward makes seems to be read by the next layer. */
-static sluice_status check_readers(const sluice_runtime *rt)
-{
-    const slc_stage *stage = &rt->stage;
-    for (uint32_t a = 0; a < rt->model.activation_count; a++) {
-        const sluice_activation *activation = rt->model.activations[a];
-        const bool told =
-            activation->last_forward_layer || (activation->last_layer && activation->last == SLUICE_FORWARD);
-        const uint32_t next = activation->layer + 1;
-        if (activation->first != SLUICE_FORWARD || activation->recomputable || told) continue;
-        if (next == rt->model.layer_count || slc_stage_piece_of(stage, next) == slc_stage_piece_of(stage, next - 1))
-            continue;
-        return slc_error(SLUICE_ERR_ARGUMENT,
-                         "pipeline %u: activation \"%s\" of layer \"%s\" may cross the cut before layer \"%s\", and "
-                         "nothing says which forward reads it last: set last_forward_layer",
-                         rt->config.pipeline, activation->name, rt->model.layers[next - 1]->name,
-                         rt->model.layers[next]->name);
-    }
-    return SLUICE_OK;
-}
-
-static sluice_status compare_plans(sluice_runtime *rt)
-{
-    uint64_t *all;
-    sluice_status status = slc_engine_gather_numbers(rt, rt->stage.own.fingerprint, &all);
-    for (int r = 1; !status && r < rt->size; r++)
-        if (all[r] != all[0])
-            status = slc_error(SLUICE_ERR_MISMATCH,
-                               "rank %d made other plans for the stages than rank 0: are all ranks the same build of "
-                               "Sluice?",
-                               r);
-    free(all);
-    return status;
-}
-
 /* ---- From the whole model to the stage ---- */
 
 static uint32_t local_layer(const slc_stage *stage, uint32_t layer)
 {
-    for (uint32_t l = 0; l < stage->own.job.layer_count; l++)
-        if (stage->own.layers[l] == layer) return l;
+    for (uint32_t l = 0; l < stage->now->own.job.layer_count; l++)
+        if (stage->now->own.layers[l] == layer) return l;
     return SLC_NONE;
 }
 
@@ -229,21 +148,22 @@ static sluice_status take_layers(sluice_runtime *rt)
     stage->layers = model->layers;
     stage->layer_count = model->layer_count;
     model->layers = own;
-    model->layer_count = stage->own.job.layer_count;
+    model->layer_count = stage->now->own.job.layer_count;
     return SLUICE_OK;
 }
 
 static sluice_status take_units(sluice_runtime *rt)
 {
     slc_stage *stage = &rt->stage;
-    const slc_job *job = &stage->own.job;
+    const slc_job *job = &stage->now->own.job;
     slc_unit_state *units = calloc((size_t)job->unit_count + 1, sizeof *units);
     if (!units) return slc_error(SLUICE_ERR_MEMORY, "units");
     for (uint32_t p = 0; p < rt->model.param_count; p++)
         rt->model.params[p]->unit = rt->model.params[p]->rows_unit = SLC_NONE;
     for (uint32_t u = 0; u < job->unit_count; u++) {
-        units[u].params = rt->units[stage->own.units[u]].params;
-        units[u].param_count = rt->units[stage->own.units[u]].param_count;
+        units[u].params = rt->units[stage->now->own.units[u]].params;
+        units[u].param_count = rt->units[stage->now->own.units[u]].param_count;
+        units[u].onebit = rt->units[stage->now->own.units[u]].onebit;
         for (uint32_t p = 0; p < units[u].param_count; p++) units[u].params[p]->unit = u;
     }
     stage->whole_units = rt->units;
@@ -254,11 +174,11 @@ static sluice_status take_units(sluice_runtime *rt)
 static sluice_status take_regions(sluice_runtime *rt)
 {
     slc_stage *stage = &rt->stage;
-    const slc_job *job = &stage->own.job;
+    const slc_job *job = &stage->now->own.job;
     slc_region *regions = calloc(2 * (size_t)job->layer_count + 1, sizeof *regions);
     if (!regions) return slc_error(SLUICE_ERR_MEMORY, "workspaces");
     for (uint32_t s = 0; s < slc_job_slots(job); s++) {
-        const uint32_t layer = stage->own.layers[slc_slot_layer(job, s)];
+        const uint32_t layer = stage->now->own.layers[slc_slot_layer(job, s)];
         regions[s] =
             rt->regions[slc_slot_is_forward(job, s) ? slc_forward_slot(layer) : slc_backward_slot(&rt->job, layer)];
         regions[s].workspace = SLC_NONE;
@@ -273,7 +193,7 @@ static sluice_status take_regions(sluice_runtime *rt)
  * lies inside of the others. */
 static sluice_status list_lives(slc_stage *stage)
 {
-    const slc_job *job = &stage->own.job;
+    const slc_job *job = &stage->now->own.job;
     const uint32_t slots = slc_job_slots(job);
     uint32_t count = 0;
     for (int pass = 0; pass < 2; pass++) {
@@ -282,7 +202,7 @@ static sluice_status list_lives(slc_stage *stage)
             if (pass) stage->first_life[s] = count;
             for (uint32_t a = 0; a < job->activation_count; a++) {
                 const slc_activation_life *life = &job->activations[a];
-                if (stage->own.activations[a] == SLC_NONE || s < life->first_slot || s > life->last_slot) continue;
+                if (stage->now->own.activations[a] == SLC_NONE || s < life->first_slot || s > life->last_slot) continue;
                 if (pass) stage->lives[count] = a;
                 count++;
             }
@@ -304,7 +224,7 @@ static bool carries(const slc_job *job, uint32_t channel, uint32_t activation)
 
 static sluice_status list_messages(slc_stage *stage)
 {
-    const slc_job *job = &stage->own.job;
+    const slc_job *job = &stage->now->own.job;
     const size_t channels = (size_t)job->channel_count + 1;
     stage->channels = calloc(channels, sizeof(slc_channel *));
     stage->carried = calloc(channels, sizeof *stage->carried);
@@ -329,7 +249,7 @@ static sluice_status list_messages(slc_stage *stage)
                              "pipeline %u: nothing is said to cross the cut before layer \"%s\" %s; declare what does "
                              "by the lives of activations, or cut elsewhere",
                              stage->stages,
-                             stage->whole.layers[stage->cut.first_layer[job->channels[c].number / 2 + 1]],
+                             stage->whole.layers[stage->now->cut.first_layer[job->channels[c].number / 2 + 1]],
                              job->channels[c].number % 2 ? "in backward" : "in forward");
     }
     return SLUICE_OK;
@@ -337,7 +257,7 @@ static sluice_status list_messages(slc_stage *stage)
 
 static sluice_status make_words(sluice_runtime *rt)
 {
-    const uint64_t count = slc_agreement_words(&rt->job);
+    const uint64_t count = slc_agreement_stage_words(rt);
     rt->stage.words = calloc(count, sizeof *rt->stage.words);
     rt->stage.all_words = calloc(count * (size_t)rt->size, sizeof *rt->stage.all_words);
     return rt->stage.words && rt->stage.all_words ? SLUICE_OK
@@ -353,7 +273,7 @@ static sluice_status take_stage(sluice_runtime *rt)
     if (!status) status = take_regions(rt);
     if (status) return status;
     stage->whole = rt->job;
-    rt->job = stage->own.job;
+    rt->job = stage->now->own.job;
     status = list_lives(stage);
     if (!status) status = list_messages(stage);
     if (!status) status = make_words(rt);
@@ -372,79 +292,29 @@ static void warn_of_idle(const sluice_runtime *rt)
                 100 * (stages - 1) / (micro_batches + stages - 1));
 }
 
-/* Keeps the predicted step, in parts as they are on the rank that computes longest. Without measured times nothing is
- * predicted. */
-static void keep_prediction(sluice_runtime *rt)
+/* Gives the job the scratch of the stage that needs most: some reach their replicas by messages, others through memory,
+ * and all ranks cut one job. */
+static sluice_status share_scratch(sluice_runtime *rt)
 {
-    const slc_stages_cut *cut = &rt->stage.cut;
-    const slc_stage_step *slowest = cut->steps;
-    if (!cut->timed) return;
-    for (uint32_t s = 1; s < rt->stage.stages; s++)
-        if (cut->steps[s].compute_s > slowest->compute_s) slowest = &cut->steps[s];
-    const double waiting_s = slowest->idle_s + slowest->exposed_s;
-    rt->current.predicted = (sluice_step_parts){.step_s = cut->step_s,
-                                                .compute_s = slowest->compute_s,
-                                                .waiting_s = waiting_s,
-                                                .outside_s = cut->step_s - slowest->compute_s - waiting_s,
-                                                .transfer_s = slowest->transfer_s};
-}
-
-/* Gives every rank the text of the plan that is kept, whose file rank 0 has; NULL: none is. */
-static sluice_status share_kept(sluice_runtime *rt, char **text)
-{
-    size_t length = 0;
-    *text = NULL;
-    if (!rt->planning.kept) return SLUICE_OK;
-    sluice_status status = rt->rank ? SLUICE_OK : slc_json_file_read(rt->planning.kept, text, &length);
-    status = slc_runtime_share(rt, status, &length, sizeof length);
-    if (status) return status;
-    char *room = malloc(length + 1);
-    if (!room) status = slc_error(SLUICE_ERR_MEMORY, "a plan of %zu bytes", length);
-    if (room && *text) memcpy(room, *text, length);
-    free(*text);
-    *text = room;
-    if (status) return status;
-    room[length] = 0;
-    return sluice_world_broadcast(rt->world, room, length, 0);
-}
-
-/* Makes the stages of the request, which is the same on every rank but for a kept plan's text. */
-static sluice_status make_own(sluice_runtime *rt, const slc_stages_request *request)
-{
-    slc_stage *stage = &rt->stage;
-    const slc_planner *planner = &rt->planning.planner;
-    sluice_status status = share_cuts(rt, request);
-    if (!status) status = check_readers(rt);
-    if (!status) status = planner->stage(planner->context, &rt->job, request, &stage->cut, stage->number, &stage->own);
-    if (!status) status = compare_plans(rt);
-    char *schedule = status ? NULL : strdup(stage->cut.schedule);
-    if (!status && !schedule) status = slc_error(SLUICE_ERR_MEMORY, "a stage");
-    if (status) return status;
-    free(stage->schedule);
-    stage->schedule = schedule;
-    return SLUICE_OK;
+    uint64_t *all;
+    sluice_status status = slc_engine_gather_numbers(rt, rt->job.scratch_bytes, &all);
+    for (int r = 0; !status && r < rt->size; r++) rt->job.scratch_bytes = slc_most(rt->job.scratch_bytes, all[r]);
+    free(all);
+    return status;
 }
 
 sluice_status slc_stage_make(sluice_runtime *rt)
 {
     slc_stage *stage = &rt->stage;
     uint64_t budget_bytes = rt->config.budget_bytes;
-    char *kept;
     sluice_status status = slc_engine_least_budget(rt, &budget_bytes);
-    if (!status) status = share_kept(rt, &kept);
-    if (status) return status;
-    slc_stages_request request = make_request(rt, budget_bytes);
-    request.kept = kept;
-    status = make_own(rt, &request);
-    free(kept);
-    if (kept) slc_error_context(status, "plan %s", rt->planning.kept);
+    if (!status) status = share_scratch(rt);
+    if (!status) status = slc_stage_cut(rt, budget_bytes);
     if (!status) status = take_stage(rt);
     if (status) return status;
-    const slc_plan_answer answer = {
-        .plan = stage->own.plan, .budget_bytes = budget_bytes, .forecast = {.step_s = stage->cut.step_s}};
-    stage->own.plan = NULL;
+    const slc_plan_answer answer = slc_stage_take_plan(stage->now, budget_bytes);
     slc_engine_begin_plan(rt, &answer, NULL);
-    keep_prediction(rt);
+    slc_stage_keep_prediction(rt);
     warn_of_idle(rt);
     return SLUICE_OK;
 }
@@ -485,7 +355,7 @@ static void give_back(sluice_runtime *rt)
         rt->model.layer_count = stage->layer_count;
     }
     if (stage->whole_units) {
-        for (uint32_t u = 0; u < stage->own.job.unit_count; u++) free(rt->units[u].gathered);
+        for (uint32_t u = 0; u < stage->now->own.job.unit_count; u++) free(rt->units[u].gathered);
         free(rt->units);
         rt->units = stage->whole_units;
     }
@@ -503,7 +373,7 @@ void slc_stage_destroy(sluice_runtime *rt)
     free(stage->cuts);
     if (!slc_is_stage(stage)) return;
     slc_comm_name_stages(rt->comm, 0);
-    for (uint32_t c = 0; stage->carried && c < stage->own.job.channel_count; c++) free(stage->carried[c]);
+    for (uint32_t c = 0; stage->carried && c < stage->now->own.job.channel_count; c++) free(stage->carried[c]);
     free(stage->carried);
     free(stage->carried_count);
     free(stage->channels);
@@ -516,7 +386,5 @@ void slc_stage_destroy(sluice_runtime *rt)
     free(stage->all_words);
     slc_stage_rows_destroy(rt);
     give_back(rt);
-    slc_plan_destroy(stage->own.plan);
-    slc_stages_cut_fini(&stage->cut);
-    if (stage->own.owner) rt->planning.planner.free_stage(rt->planning.planner.context, &stage->own);
+    slc_stage_phases_free(rt);
 }

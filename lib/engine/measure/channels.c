@@ -73,7 +73,7 @@ sluice_status slc_measure_channels(sluice_runtime *rt, slc_link_line *out)
     const uint64_t bytes = slc_least((uint64_t)-sizes[0], (uint64_t)sizes[1]) / 64 * 64;
     if (bytes < LEAST_BYTES) return SLUICE_OK;
     status = slc_arena_claim(rt->memory.arena, SLC_MEMORY_REPLANNING, "measured messages", offset, bytes, &data);
-    for (uint32_t cut = 0; !status && cut + 1 < rt->stage.stages * rt->stage.cut.chunks; cut++) {
+    for (uint32_t cut = 0; !status && cut + 1 < rt->stage.stages * rt->stage.now->cut.chunks; cut++) {
         status = sluice_world_barrier(rt->world);
         for (uint32_t c = 0; !status && c < rt->job.channel_count; c++)
             if (rt->job.channels[c].number == 2 * cut) status = measure_channel(rt, c, data, bytes, found);

@@ -59,6 +59,7 @@ static void local_array(const sluice_param *param, const slc_onebit *onebit, int
 bool slc_onebit_state(const sluice_param *param, const char *name, float **data, uint64_t *count)
 {
     const sluice_runtime *rt = param->rt;
+    if (param->unit == SLC_NONE) return false; /* another stage keeps it */
     const slc_onebit *onebit = rt->units[param->unit].onebit;
     if (!onebit || !slc_exchanges(rt->units[param->unit].strategy)) return false;
     if (!strcmp(name, "error_worker")) {

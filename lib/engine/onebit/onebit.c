@@ -20,10 +20,10 @@ static sluice_status make_group(const sluice_runtime *rt, const slc_unit_state *
     slc_compress_shape *shapes = calloc(unit->param_count, sizeof *shapes);
     if (!shapes) return slc_error(SLUICE_ERR_MEMORY, "an exchange of %u parameters", unit->param_count);
     for (uint32_t p = 0; p < unit->param_count; p++) {
-        shapes[p] = (slc_compress_shape){.count = unit->params[p]->count, .ranks = (uint32_t)rt->size};
+        shapes[p] = (slc_compress_shape){.count = unit->params[p]->count, .ranks = (uint32_t)rt->replicas};
         all += unit->params[p]->count;
     }
-    if (fuses) shapes[0].count = slc_flat_elements(all, (uint32_t)rt->size);
+    if (fuses) shapes[0].count = slc_flat_elements(all, (uint32_t)rt->replicas);
     sluice_status status = slc_compress_group_init(group, fuses ? 1 : unit->param_count, shapes);
     free(shapes);
     return status;
@@ -44,11 +44,12 @@ sluice_status slc_onebit_create(sluice_runtime *rt, uint32_t u, bool fuses)
     for (int i = 0; i < SLC_LOCAL_MAX; i++)
         complete &= (onebit->parts[i] = calloc(unit->param_count, sizeof **onebit->parts)) != NULL;
     if (!complete) return slc_error(SLUICE_ERR_MEMORY, "unit \"%s\"", rt->job.units[u].name);
+    /* The room for results is that of the world, whose stages may reach their replicas in different ways. */
     rt->job.units[u].exchange = (slc_exchange_sizes){.worker = slc_compress_group_worker_bytes(group),
                                                      .server = slc_compress_group_server_bytes(group),
-                                                     .packets = group->stride * (uint64_t)rt->size,
+                                                     .packets = group->stride * (uint64_t)rt->replicas,
                                                      .results = slc_comm_exchange_bytes(rt->comm, group),
-                                                     .wire = group->packet_bytes * (uint64_t)rt->size};
+                                                     .wire = group->packet_bytes * (uint64_t)rt->replicas};
     return SLUICE_OK;
 }
 

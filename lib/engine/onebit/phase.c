@@ -15,6 +15,13 @@ void slc_job_set_phase(slc_job *job, const slc_compressed_phase *phase)
     job->local_arrays = job->compressed ? phase->local_arrays : 0;
 }
 
+bool slc_job_in_phase(const slc_job *job, const slc_compressed_phase *phase)
+{
+    slc_job of = *job;
+    slc_job_set_phase(&of, phase);
+    return job->compressed == of.compressed && job->refreshes == of.refreshes && job->local_arrays == of.local_arrays;
+}
+
 static sluice_status make_bads(sluice_runtime *rt)
 {
     slc_compression *c = &rt->compression;
@@ -36,18 +43,18 @@ sluice_status slc_phase_commit(sluice_runtime *rt)
     }
     rt->compression.fuses = rt->onebit.phases[0].fuses;
     sluice_status status = make_bads(rt);
-    if (!status) status = rt->onebit.commit(rt->onebit.context, (uint32_t)rt->size, rt->model.param_count, parameters);
+    if (!status)
+        status = rt->onebit.commit(rt->onebit.context, (uint32_t)rt->replicas, rt->model.param_count, parameters);
     free(parameters);
     return status;
 }
 
 bool slc_phase_set(sluice_runtime *rt, uint64_t step)
 {
-    slc_job *job = &rt->job, before = *job;
-    slc_compressed_phase phase = rt->onebit.phase(rt->onebit.context, step);
-    slc_job_set_phase(job, &phase);
-    return job->compressed != before.compressed || job->refreshes != before.refreshes ||
-           job->local_arrays != before.local_arrays;
+    const slc_compressed_phase phase = rt->onebit.phase(rt->onebit.context, step);
+    const bool stays = slc_job_in_phase(&rt->job, &phase);
+    slc_job_set_phase(&rt->job, &phase);
+    return !stays;
 }
 
 sluice_status slc_phase_require_equal(const sluice_runtime *rt, const char *call)
@@ -69,6 +76,7 @@ void slc_phase_note_replicas(sluice_runtime *rt, slc_step_mode mode)
     if (rt->job.compressed) rt->compression.replicas_differ = mode == SLC_STEP_LOCAL;
     for (uint32_t p = 0; p < rt->model.param_count; p++) {
         sluice_param *param = rt->model.params[p];
+        if (param->unit == SLC_NONE) continue; /* another stage keeps it */
         const slc_strategy strategy = rt->units[param->unit].strategy;
         if (!slc_updates_whole(strategy))
             param->apart = false;

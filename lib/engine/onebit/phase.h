@@ -9,6 +9,8 @@
 
 /* Makes a job that of a phase. With one rank nothing is ever compressed. */
 void slc_job_set_phase(slc_job *job, const slc_compressed_phase *phase);
+/* Is the job that of this phase? */
+bool slc_job_in_phase(const slc_job *job, const slc_compressed_phase *phase);
 /* Tells the optimizer which parameters there are. */
 sluice_status slc_phase_commit(sluice_runtime *rt);
 /* Makes the runtime's job that of the phase of steps from `step` on. True: that has changed it. */

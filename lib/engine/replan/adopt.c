@@ -123,12 +123,12 @@ static sluice_status gather_whole(sluice_runtime *rt, const slc_transition *tran
                      .alone = true,
                      .what = unit->name};
         uint32_t index;
-        sluice_status status = slc_comm_submit(rt->comm, &op, 1, &index);
+        sluice_status status = slc_comm_submit(rt->lane, &op, 1, &index);
         if (status) return status;
         rt->lanes.next_operation = index + 1;
     }
-    sluice_status status = slc_comm_wait(rt->comm, rt->lanes.next_operation);
-    return status ? status : slc_comm_synchronize(rt->comm, rt->lanes.next_operation);
+    sluice_status status = slc_comm_wait(rt->lane, rt->lanes.next_operation);
+    return status ? status : slc_comm_synchronize(rt->lane, rt->lanes.next_operation);
 }
 
 /* Destroys the plan that ran, or hands it over as *left. From here on a failure is the runtime's. */
@@ -177,7 +177,7 @@ static sluice_status make_transition(sluice_runtime *rt, const slc_plan *plan, c
                                      slc_transition *transition)
 {
     const slc_plan *now = rt->current.plan;
-    const uint32_t rank = (uint32_t)rt->rank;
+    const uint32_t rank = (uint32_t)rt->replica;
     slc_unit_origins origins = {0};
     if (regrouping)
         origins =

@@ -18,7 +18,8 @@ static sluice_status add_owned(sluice_runtime *rt, uint32_t wanted, int64_t *wor
     for (uint32_t s = 0; s < rt->optimizer.state_count; s++)
         for (uint32_t p = 0; !status && wanted >> s & 1 && p < rt->model.param_count; p++, words += SLC_NORM_WORDS) {
             int64_t bins[SLC_NORM_BINS] = {0};
-            if (!rt->model.params[p]->frozen) status = slc_param_add_owned(rt->model.params[p], 1 + s, bins);
+            if (!rt->model.params[p]->frozen && rt->model.params[p]->unit != SLC_NONE)
+                status = slc_param_add_owned(rt->model.params[p], 1 + s, bins);
             slc_norm_pack(bins, words);
         }
     return status;

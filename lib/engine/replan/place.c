@@ -65,6 +65,15 @@ static sluice_status locate(sluice_runtime *rt)
     return status ? status : slc_pass_words_place(rt);
 }
 
+/* No operation is of all ranks, so scratch is that of the stage's group, and what moves is attached by its ranks alone.
+ */
+static sluice_status attach_stage(sluice_runtime *rt, slc_segment *segment, void *scratch)
+{
+    sluice_status status = rt->memory.attached ? SLUICE_OK : slc_comm_attach_apart(rt->comm, segment, NULL, 0);
+    /* Rows may lie behind the scratch. */
+    return status ? status : slc_comm_group_attach(rt->lane, scratch, rt->stage.whole.scratch_bytes);
+}
+
 /* Attaches the arena to the communication, again if its scratch has moved, because peers that get messages need to know
  * where scratch is. */
 static sluice_status attach(sluice_runtime *rt)
@@ -73,10 +82,8 @@ static sluice_status attach(sluice_runtime *rt)
     if (rt->memory.attached && rt->memory.scratch == scratch) return SLUICE_OK;
     slc_segment *segment = slc_arena_segment(rt->memory.arena);
     sluice_status status = slc_is_stage(&rt->stage)
-                               ? slc_comm_attach_apart(rt->comm, segment, NULL, 0) /* no operation is of all ranks */
+                               ? attach_stage(rt, segment, scratch)
                                : slc_comm_attach(rt->comm, segment, scratch, rt->job.scratch_bytes);
-    if (!status && slc_is_stage(&rt->stage))
-        status = slc_comm_group_attach(rt->lane, scratch, rt->stage.whole.scratch_bytes); /* rows may lie behind it */
     /* On a device that runs ahead updates and collectives share a stream, whose order the communication thread makes.
      */
     if (slc_device_runs_ahead(rt->device)) rt->updates = *slc_comm_stream(rt->comm);
@@ -143,6 +150,8 @@ static uint64_t most_bytes_of_phases(const sluice_runtime *rt)
         slc_job_set_phase(&job, &rt->onebit.phases[p]);
         bytes = slc_most(bytes, most_bytes(&job));
     }
+    for (uint32_t p = 0; slc_is_stage(&rt->stage) && p < rt->stage.phase_count; p++)
+        if (rt->stage.phases[p].own.plan) bytes = slc_most(bytes, rt->stage.phases[p].own.plan->arena_bytes);
     return bytes;
 }
 

@@ -124,6 +124,7 @@ sluice_status slc_engine_plan_phase(sluice_runtime *rt)
 {
     slc_plan_request request = slc_engine_standing_request(rt);
     slc_plan_answer answer;
+    if (slc_is_stage(&rt->stage)) return slc_stage_plan_phase(rt);
     slc_trials_end(rt);
     rt->planning.replan_due = slc_engine_wants_times(rt, request.schedule);
     if (rt->planning.replan_due && rt->measure->link_known) {

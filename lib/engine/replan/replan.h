@@ -1,6 +1,7 @@
 /* Making plans and changing them at a step boundary. Private to lib/engine. */
 #pragma once
 
+#include "lib/engine/stage_state.h"
 #include "lib/plan/request.h"
 
 #include <sluice/runtime.h>
@@ -99,6 +100,15 @@ sluice_status slc_phase_end_step(sluice_runtime *rt, uint64_t step);
 /* Called after the optimizer's progress or the number of steps was set from outside: makes a plan for the phase that
  * this is. */
 sluice_status slc_phase_follow(sluice_runtime *rt);
+
+/* ---- stage_phases.c: the plans of a pipeline's stage, one for each phase of the optimizer ---- */
+/* Hands over the plan of a phase that has it, as an answer of the planner. */
+slc_plan_answer slc_stage_take_plan(slc_stage_phase *phase, uint64_t budget_bytes);
+/* Makes the step that was predicted with the cuts of this phase that of the plan that runs, in parts as they are on the
+ * rank that computes longest. Without measured times nothing is predicted. */
+void slc_stage_keep_prediction(sluice_runtime *rt);
+/* Does as slc_engine_plan_phase: all ranks of all stages move over to the plans that were made at commit. */
+sluice_status slc_stage_plan_phase(sluice_runtime *rt);
 
 /* ---- shapes.c: steps of several shapes, each under a plan of its own for what its activations and workspaces take
  * ---- */

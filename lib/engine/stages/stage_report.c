@@ -25,7 +25,7 @@ void slc_stage_report_note(sluice_runtime *rt, const slc_step_state *step)
 static sluice_stage_channel describe(const slc_stage *stage, uint32_t channel, const slc_stage_channel *end)
 {
     static const char *const names[2][2] = {{"activations", "gradients"}, {"rows", "gradients of rows"}};
-    const bool rows = end->number >= 2 * (stage->stages * stage->cut.chunks - 1);
+    const bool rows = end->number >= 2 * (stage->stages * stage->now->cut.chunks - 1);
     return (sluice_stage_channel){.what = names[rows][end->number % 2],
                                   .piece = rows ? 0 : end->number / 2 + 1,
                                   .stage = end->stage,
@@ -55,8 +55,8 @@ sluice_status sluice_runtime_piece(const sluice_runtime *rt, uint32_t layer, con
 
 static void add_prediction(const slc_stage *stage, sluice_stage_report *report)
 {
-    const slc_stage_step *own = &stage->cut.steps[stage->number];
-    report->predicted_step_s = stage->cut.step_s;
+    const slc_stage_step *own = &stage->now->cut.steps[stage->number];
+    report->predicted_step_s = stage->now->cut.step_s;
     report->predicted_slots_s = own->compute_s;
     report->predicted_idle_s = own->idle_s;
     report->predicted_exposed_s = own->exposed_s;
@@ -74,7 +74,7 @@ sluice_status sluice_runtime_stage(const sluice_runtime *rt, sluice_stage_report
         made.stages = stage->stages;
         made.replicas = (uint32_t)rt->replicas;
         made.stage = stage->number;
-        made.chunks = stage->cut.chunks;
+        made.chunks = stage->now->cut.chunks;
         made.schedule = stage->schedule;
         made.slots_s = stage->last.times.slots_s;
         made.idle_s = slc_stage_idle_s(&stage->last.times);
@@ -83,7 +83,7 @@ sluice_status sluice_runtime_stage(const sluice_runtime *rt, sluice_stage_report
         made.layer_count = stage->whole.layer_count;
         made.channel_count = rt->job.channel_count;
         for (uint32_t c = 0; c < made.channel_count; c++) made.channels[c] = describe(stage, c, &rt->job.channels[c]);
-        if (stage->cut.timed) add_prediction(stage, &made);
+        if (stage->now->cut.timed) add_prediction(stage, &made);
     }
     slc_sized_write(&made, sizeof made, report);
     return SLUICE_OK;

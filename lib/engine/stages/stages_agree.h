@@ -6,6 +6,9 @@
 
 #include <sluice/runtime.h>
 
+/* Is some unit of some stage onebit in the plans that run? */
+bool slc_stages_exchange(const sluice_runtime *rt);
+
 /* Waits until everything of the pass before its agreement is over, adds all ranks' words up, and lets what waits for
  * the agreement go on. Collective. Does nothing where there is no pipeline. */
 sluice_status slc_stages_agree(sluice_runtime *rt, slc_pass *pass, slc_step_state *step);

@@ -32,13 +32,18 @@ typedef struct {
 sluice_status slc_agreement_begin(sluice_runtime *rt, slc_step_state *step);
 sluice_status slc_agreement_end(sluice_runtime *rt, slc_step_state *step);
 
+/* Words that a rank brings to an agreement of stages: those of the job, and under a compressed optimizer the bins of
+ * the rank's own gradient, of which each stage has only a part. */
+uint64_t slc_agreement_stage_words(const sluice_runtime *rt);
+
 /* ---- norms.c: norms of whole parameters, for an optimizer that asks for them ---- */
 sluice_status slc_norms_create(sluice_runtime *rt);
 void slc_norms_destroy(sluice_runtime *rt);
 /* pack moves this rank's sums to the agreement's words and zeroes them. unpack makes norms of the ranks' sums. */
 void slc_norms_pack(sluice_runtime *rt, int64_t *words);
 void slc_norms_unpack(const sluice_runtime *rt, const int64_t *words, slc_step_state *step);
-/* Tells the optimizer of the norms of all parameters that are not in a onebit unit; they lie where its kernels read. */
+/* Tells the optimizer of the norms of all parameters that are not in a onebit unit; they lie where its kernels read. A
+ * compressed optimizer is told of those that this rank holds. */
 sluice_status slc_norms_tell(const sluice_runtime *rt, const slc_step_state *step, double *norms);
 /* The norm of this rank's own gradients in onebit units, scaled as if they were averaged over one rank, before
  * clipping. */

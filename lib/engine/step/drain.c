@@ -25,6 +25,9 @@ sluice_status slc_runtime_drain(sluice_runtime *rt)
         slc_pass_words_learn(step);
         status = slc_engine_check_finite(rt, step);
     }
-    if (!status) status = slc_runtime_alike(rt, slc_engine_check_exchanges(rt));
+    if (!status) {
+        status = slc_engine_check_exchanges(rt);
+        if (!slc_is_stage(&rt->stage)) slc_runtime_alike(rt, status); /* no other stage knows */
+    }
     return slc_runtime_fail(rt, status);
 }

@@ -58,6 +58,11 @@ sluice_status slc_agreement_begin(sluice_runtime *rt, slc_step_state *step)
     return SLUICE_OK;
 }
 
+uint64_t slc_agreement_stage_words(const sluice_runtime *rt)
+{
+    return slc_agreement_words(&rt->job) + (rt->compression.on ? SLC_NORM_BINS : 0);
+}
+
 /* min(1, clip / (norm + 1e-6)), as in torch.nn.utils.clip_grad_norm_. */
 static double clip_factor(double clip, double norm)
 {

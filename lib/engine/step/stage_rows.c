@@ -24,7 +24,7 @@ void slc_stage_rows_reserve(sluice_runtime *rt)
 
 static uint32_t find_channel(const sluice_runtime *rt, uint32_t which)
 {
-    const uint32_t number = 2 * (rt->stage.stages * rt->stage.cut.chunks - 1) + which;
+    const uint32_t number = 2 * (rt->stage.stages * rt->stage.now->cut.chunks - 1) + which;
     for (uint32_t c = 0; c < rt->job.channel_count; c++)
         if (rt->job.channels[c].number == number) return c;
     return SLC_NONE;
