@@ -66,9 +66,9 @@ struct sluice_world {
     _Atomic uint64_t collector; /* the thread that called the last one */
     slc_gate collects_done;
 
-    slc_gate told;              /* 1: the failure is on its way to the other ranks, if they are to be told */
+    slc_gate told;                    /* 1: the failure is on its way to the other ranks, if they are to be told */
     char last_words[SLC_ERROR_BYTES]; /* the last error of the thread that leaves; "": none */
-    int code;                   /* the number that it leaves with */
+    int code;                         /* the number that it leaves with */
 
     uint32_t holders; /* runtimes that use it */
     bool unwanted;    /* sluice_world_destroy was called while there were some */

@@ -383,7 +383,7 @@ static sluice_status apply_range(loading *l, const slc_file *file, const slc_sha
         uint64_t count = end - at;
         /* The check compares what all ranks load, so that each reads what the others keep too. */
         if (!l->rt->check && !slc_param_kept(param, which, &at, &count)) break;
-        float *place = l->rt->check ? NULL : slc_param_place(param, which, at, &count);
+        float *place = l->rt->check ? NULL : slc_param_values_at(param, which, at, &count);
         if (!place) count = slc_least(count, room.bytes / 4);
         sluice_status status =
             slc_file_read(file, offset + 4 * (at - range->first), 4 * count, place ? place : room.memory);

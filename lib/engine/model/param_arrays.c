@@ -192,7 +192,7 @@ sluice_status slc_param_put(sluice_param *param, uint32_t which, uint64_t first,
     return write_array(param, array_of(param, which), first, count, src);
 }
 
-float *slc_param_place(const sluice_param *param, uint32_t which, uint64_t first, uint64_t *count)
+float *slc_param_values_at(const sluice_param *param, uint32_t which, uint64_t first, uint64_t *count)
 {
     const slc_unit_state *unit = &param->rt->units[param->unit];
     const array target = array_of(param, which);

@@ -34,4 +34,4 @@ sluice_status slc_param_put(sluice_param *param, uint32_t which, uint64_t first,
 /* Returns the address to which slc_param_put would only copy elements from `first` on, as fp32 in memory of the host,
  * so that a file can be read there at once; *count is narrowed to the run that lies together. NULL: slc_param_put has
  * more to do. The elements are such as slc_param_kept gives. */
-float *slc_param_place(const sluice_param *param, uint32_t which, uint64_t first, uint64_t *count);
+float *slc_param_values_at(const sluice_param *param, uint32_t which, uint64_t first, uint64_t *count);
