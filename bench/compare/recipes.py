@@ -12,8 +12,9 @@ The text is the source of Python's library, each byte a token; its last tenth is
 the weights that one rank has with the same sequences, one rank stands for several (the part onebit compares them). Times at
 1 Gbit/s are those that `sluice estimate` simulates, at a fixed pace of compute.
 
-Prints a table ("!" falls short of the aim) and writes bench/results/recipes.json. Results are kept in the folder (--folder),
-so that the same command goes on where it was interrupted. SLUICE=the command.
+Prints a table ("!" falls short of the aim) and writes bench/results/recipes.json; rows of other settings that the file has
+stay there. Results are kept in the folder (--folder), so that the same command goes on where it was interrupted.
+SLUICE=the command.
 """
 import argparse
 import collections
@@ -78,6 +79,7 @@ def parse():
     add("--curriculum-rates", str(4 * RATE), "its learning rates, with and without a curriculum")
     add("--freezes", "25,15", "per cent of the steps after which 1-bit Adam freezes")
     add("--lamb-rates", "0.01", "LAMB's rates for the small batch")
+    add("--lamb-times", "1", "how many times --steps it and what it stands beside train")
     add("--bert-steps", 12, "steps of each of its runs", int, "N")
     add("--draws", 3, "how many seeds its layers are drawn with, by turns with steps that keep all", int, "N")
     add("--megabytes", 4.0, "size of the text", float, "X")
@@ -105,7 +107,8 @@ class Runs:
         settings = {"steps": options.steps, "bert_steps": options.bert_steps,
                     "text_sha256": hashlib.sha256(text).hexdigest()}
         self.kept = KeptRuns(self.folder, settings, total)
-        pathlib.Path(self.text).write_bytes(text)
+        if not os.path.exists(self.text):
+            pathlib.Path(self.text).write_bytes(text)
 
     def train(self, key, *flags, batch=BATCH, context=CONTEXT, steps, ranks=1, strategy="dp", environment=None):
         """Trains on `batch` sequences of all ranks together."""
@@ -173,11 +176,11 @@ def falling(steps):
     return ("--lr-schedule", "cosine", "--warmup", str(max(1, steps // 20)))
 
 
-def plain(runs, seed):
+def plain(runs, seed, times=1):
     """Trains without a recipe, with the small batch; two parts stand beside it."""
-    steps = runs.options.steps
-    return runs.gpt2(f"adamw.{seed}", *falling(steps), "--lr", str(RATE), "--lr-min", str(LEAST_RATE), "--seed", str(seed),
-                     "--eval-batches", "256", steps=steps)
+    steps = times * runs.options.steps
+    return runs.gpt2(f"adamw.{seed}" + (f".{times}_times" if times > 1 else ""), *falling(steps), "--lr", str(RATE),
+                     "--lr-min", str(LEAST_RATE), "--seed", str(seed), "--eval-batches", "256", steps=steps)
 
 
 def row(part, setting, what, values, aim=None):
@@ -325,12 +328,12 @@ def measure_onebit(runs, _):
 
 
 def measure_lamb(runs, _):
-    steps = max(20, runs.options.steps // MORE)
-    beside = plain(runs, 1)
-    for rate in runs.options.lamb_rates.split(","):
-        run = runs.gpt2(f"lamb.{rate}", *falling(steps), "--optimizer", "lamb", "--lr", rate, "--lr-min",
-                        str(float(rate) / 10), "--lr-rule", "sqrt", "--lr-batch", str(BATCH), "--eval-batches",
-                        str(256 // MORE), batch=MORE * BATCH, steps=steps)
+    for times, rate in itertools.product(map(int, runs.options.lamb_times.split(",")), runs.options.lamb_rates.split(",")):
+        steps = max(20, times * runs.options.steps // MORE)
+        run = runs.gpt2(f"lamb.{rate}" + (f".{times}_times" if times > 1 else ""), *falling(steps), "--optimizer", "lamb",
+                        "--lr", rate, "--lr-min", str(float(rate) / 10), "--lr-rule", "sqrt", "--lr-batch", str(BATCH),
+                        "--eval-batches", str(256 // MORE), batch=MORE * BATCH, steps=steps)
+        beside = plain(runs, 1, times)
         setting = f"{MORE * BATCH} sequences, {steps} steps, rate {rate} x sqrt({MORE})"
         yield row("lamb", setting, "final loss", (run["final_loss"], beside["final_loss"]), "lamb")
         yield row("lamb", setting, "held-out loss", (run["evaluation_loss"], beside["evaluation_loss"]))
@@ -388,7 +391,7 @@ def count_results(options):
     """Returns how many results the chosen parts ask for."""
     lists = {name: len(value.split(",")) for name, value in vars(options).items() if isinstance(value, str)}
     counts = {"curriculum": 1 + lists["curricula"] * (1 + 2 * lists["curriculum_rates"]), "onebit": 3 + 2 * lists["freezes"],
-              "lamb": 1 + lists["lamb_rates"], "bert": 3 * options.draws}
+              "lamb": 2 * lists["lamb_times"] * lists["lamb_rates"], "bert": 3 * options.draws}
     return sum(lists["gammas"] * (2 + 3 * part.seeds) if part.name == "pld" else counts[part.name] for part in options.parts)
 
 
@@ -398,6 +401,18 @@ def measure(runs, part):
     return [{"part": made["part"], "model": model} | made for made in MEASURES[part.name](runs, part.seeds)]
 
 
+def join(path, rows, environment):
+    """Returns these rows and those that the file has of other settings, in the order of the parts. A file of another machine
+    or command has none."""
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            there = json.load(file)
+        new = {(one["model"], one["setting"], one["what"]) for one in rows}
+        if there["environment"] == environment:
+            rows = [one for one in there["rows"] if (one["model"], one["setting"], one["what"]) not in new] + rows
+    return sorted(rows, key=lambda one: PARTS.index(one["part"]))
+
+
 def main():
     options = parse()
     if options.cores:
@@ -405,8 +420,10 @@ def main():
     runs = Runs(options, count_results(options))
     rows = [made for part in options.parts for made in measure(runs, part)]
     runs.kept.end()
+    environment = machine() | runs.kept.read("settings")
+    rows = join(options.json, rows, environment)
     show(rows)
-    write(options.json, {"rows": rows, "environment": machine() | {"text_megabytes": options.megabytes}})
+    write(options.json, {"rows": rows, "environment": environment})
 
 
 if __name__ == "__main__":
