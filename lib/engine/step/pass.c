@@ -120,6 +120,34 @@ static sluice_status order_lanes(const slc_program *program, slc_pass_kind kind,
     return SLUICE_OK;
 }
 
+/* Marks the last item of the compute lane among those that an item waits for, which its lane runs in order: the others
+ * have ended before. */
+static void mark_awaited(const slc_program *program, const slc_item *item, const slc_lane_order *order, bool previous,
+                         bool *awaited)
+{
+    uint32_t last = SLC_NONE;
+    for (uint32_t a = 0; a < item->after_count; a++) {
+        const uint32_t before = item->after[a].item;
+        if (item->after[a].previous != previous || !slc_on_compute_lane(&program->items[before])) continue;
+        if (order->ordinal[before] == SLC_NONE) continue;
+        if (last == SLC_NONE || order->ordinal[before] > order->ordinal[last]) last = before;
+    }
+    if (last != SLC_NONE) awaited[last] = true;
+}
+
+/* Finds the items of the compute lane at whose end the communication thread may have something to do. */
+static sluice_status list_awaited(slc_pass *pass)
+{
+    const slc_program *program = pass->program;
+    pass->awaited = calloc((size_t)program->item_count + 1, sizeof *pass->awaited);
+    if (!pass->awaited) return slc_error(SLUICE_ERR_MEMORY, "program");
+    for (uint32_t i = 0; i < program->item_count; i++)
+        for (int kind = 0; kind < SLC_PASS_KINDS && !slc_on_compute_lane(&program->items[i]); kind++)
+            for (int previous = 0; previous < 2; previous++)
+                mark_awaited(program, &program->items[i], &pass->order[kind], previous, pass->awaited);
+    return SLUICE_OK;
+}
+
 /* Updates of both lanes may run at once, which not every optimizer allows. */
 static sluice_status check_lanes(const sluice_runtime *rt, const slc_program *program)
 {
@@ -143,6 +171,7 @@ sluice_status slc_pass_init(sluice_runtime *rt, slc_pass *pass, const slc_progra
     for (int kind = 0; !status && kind < SLC_PASS_KINDS; kind++)
         status = order_lanes(program, (slc_pass_kind)kind, find_last_reduction(program, slc_stage_rows_table(rt)),
                              &pass->order[kind]);
+    if (!status) status = list_awaited(pass);
     if (!status) status = list_claims(program, true, &pass->begins, &pass->begin_first);
     if (!status) status = list_claims(program, false, &pass->ends, &pass->end_first);
     if (!status) status = make_contexts(rt, pass);
@@ -154,6 +183,7 @@ void slc_pass_fini(slc_pass *pass)
 {
     for (uint32_t k = 0; pass->what && k < pass->order[SLC_PASS_WHOLE].count; k++) free(pass->what[k]);
     free(pass->what);
+    free(pass->awaited);
     free(pass->contexts[0]);
     free(pass->contexts[1]);
     free(pass->begins);
@@ -385,14 +415,15 @@ static sluice_status open_item(sluice_runtime *rt, slc_pass *pass, uint32_t inde
     return status;
 }
 
-/* Counts the next item of the compute lane as done. */
-static sluice_status post_item(sluice_runtime *rt, slc_pass *pass)
+/* Counts the next item of the compute lane as done, and wakes the communication thread if that may go on now: to wake
+ * it costs both threads more than all else at the end of a slot. */
+static sluice_status post_item(sluice_runtime *rt, slc_pass *pass, uint32_t index)
 {
     sluice_status status = slc_lane_events_record(&rt->lanes.events, &rt->compute, rt->lanes.computed_posted);
     if (status) return status;
     pass->computed++;
     slc_gate_post(&rt->lanes.computed, ++rt->lanes.computed_posted);
-    slc_comm_notify(rt->comm);
+    if (pass->awaited[index]) slc_comm_notify(rt->comm);
     return submit_what_fits(rt, pass, 0);
 }
 
@@ -401,7 +432,7 @@ static sluice_status close_item(sluice_runtime *rt, slc_pass *pass, uint32_t ind
     sluice_status status = slc_pass_claims(rt, pass, index, false);
     if (status) return status;
     record(rt, pass, index, SLC_MOMENT_ENDS);
-    return post_item(rt, pass);
+    return post_item(rt, pass, index);
 }
 
 /* Goes past an update of the compute lane that its step leaves out. */
@@ -409,7 +440,7 @@ static sluice_status pass_update(sluice_runtime *rt, slc_pass *pass, uint32_t in
 {
     sluice_status status = wait_for_item(rt, pass, index, exposed_s);
     if (!status) status = slc_pass_claims(rt, pass, index, false);
-    return status ? status : post_item(rt, pass);
+    return status ? status : post_item(rt, pass, index);
 }
 
 static sluice_status run_update(sluice_runtime *rt, slc_pass *pass, uint32_t index, double *exposed_s)
@@ -485,7 +516,7 @@ sluice_status slc_pass_leave_out(sluice_runtime *rt, slc_pass *pass, double *exp
         if (!status) status = wait_for_item(rt, pass, index, exposed_s);
         if (!status) status = add_no_gradients(rt, slot, step);
         if (!status) status = slc_pass_claims(rt, pass, index, false);
-        if (!status) status = post_item(rt, pass);
+        if (!status) status = post_item(rt, pass, index);
         rt->at.cursor += !status;
     }
     return status;

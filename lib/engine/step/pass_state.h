@@ -54,6 +54,7 @@ struct slc_pass {
     slc_operation *contexts[2]; /* of each operation, in passes of either parity; a late operation has the step of the
                                    other parity */
     char **what;                /* of each operation, for messages */
+    bool *awaited;              /* [items] of the compute lane: an operation or a message may start when it has ended */
 
     /* Only in a stage of a pipeline. */
     uint32_t *messages; /* items that are messages, in order */
