@@ -1,7 +1,7 @@
 /* The communication thread: one loop over the lane, the transport and the control connections. When there is nothing to
- * do it looks on for some microseconds, then sleeps in one poll over everything. Before sleeping it says so in its
- * control page and looks once more, so that whoever makes work after that knows to ring.
- * fork_test.c covers this file. */
+ * do it looks on for some microseconds, unless that has been in vain lately, then sleeps in one poll over everything.
+ * Before sleeping it says so in its control page and looks once more, so that whoever makes work after that knows to
+ * ring. fork_test.c covers this file. */
 #include "lib/comm/world/thread.h"
 
 #include "lib/base/numbers/floats.h"
@@ -33,6 +33,16 @@ static const uint64_t leave_ns = 1000000000u, leave_failed_ns = 100000000u, list
 static const uint64_t tell_patience_ns = 200000000u;
 static const uint64_t cancel_patience_ns = 2000000000u;
 static const uint64_t least_rest_ns = 250000u; /* on a faster link a rest would outlast the traffic on its way */
+
+/* After so many times in a row at which looking on for something to do was in vain, the thread sleeps at once but for
+ * one time in PROBED. */
+enum { VAIN_MOST = 4, PROBED = 8 };
+
+/* Finds how long the thread looks on before it sleeps. */
+typedef struct {
+    uint64_t since_ns, until_ns; /* since when there is nothing to do, 0: there is something; it looks on until then */
+    uint32_t vain;               /* times in a row at which that was in vain */
+} idling;
 
 /* Finds how long a network that has enough to do may be left alone. */
 typedef struct {
@@ -305,11 +315,30 @@ static void pause_shortly(sluice_world *world, uint64_t now_ns)
 #endif
 }
 
+/* True while the thread, which has nothing to do, had better look on than sleep. */
+static bool looks_on(const sluice_world *world, idling *idle, uint64_t now_ns)
+{
+    if (!idle->since_ns) {
+        const bool tries = idle->vain < VAIN_MOST || idle->vain % PROBED == 0;
+        idle->since_ns = now_ns;
+        idle->until_ns = now_ns + (tries ? world->spin_ns : 0);
+        idle->vain++;
+    }
+    return now_ns < idle->until_ns;
+}
+
+static void end_idling(idling *idle, uint64_t now_ns)
+{
+    if (idle->since_ns && now_ns < idle->until_ns) idle->vain = 0;
+    idle->since_ns = 0;
+}
+
 static void *thread_main(void *argument)
 {
     SLC_HOLD_FLOATS;
     sluice_world *world = argument;
-    uint64_t looked_ns = 0, idle_ns = 0;
+    uint64_t looked_ns = 0;
+    idling idle = {0};
     pacing pace = {0};
     while (!atomic_load_explicit(&world->stop, memory_order_acquire)) {
         uint64_t now = slc_clock_ns();
@@ -321,13 +350,12 @@ static void *thread_main(void *argument)
         }
         watch_blocks(&pace, &world->comm, now);
         if (busy) {
-            idle_ns = 0;
+            end_idling(&idle, now);
             pace.gathered = false;
             continue;
         }
         if (let_gather(world, &pace)) continue;
-        if (!idle_ns) idle_ns = now;
-        if (now - idle_ns < world->spin_ns) {
+        if (looks_on(world, &idle, now)) {
             pause_shortly(world, now);
             continue;
         }
