@@ -14,12 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double SLACK = 1.25;        /* of at most SLC_FINE_UNITS units, plans this much slower are searched too; */
+static const double SLACK = 1.25;        /* of at most SOME_UNITS units, plans this much slower are searched too; */
 static const double SECOND_SLACK = 1.02; /* of more units, the fastest of rules and of the model if this near */
-static const double MODEL_SHARE = 0.6;   /* of the effort: by then the slot model ends. Search has the rest, */
-static const double DEEP_SHARE = 0.75;   /* which finds little in deep jobs */
+static const double NEAREST = 1.005;   /* a search from a plan within this factor of the model's bound may end early */
+static const double MODEL_SHARE = 0.6; /* of the effort: by then the slot model ends. Search has the rest, */
+static const double DEEP_SHARE = 0.75; /* which finds little in deep jobs */
 static const double MIXTURES_SHARE = 0.3; /* of what is left: what mixtures may take if there is a model */
 enum {
+    SOME_UNITS = 40,      /* jobs of at most so many units are searched from several plans */
     DEEP_BASELINES = 8,   /* deep jobs try baselines before the model for an eighth of the effort */
     ITEMS_SEARCHED = 500, /* a search begins from about so many items of plans, longer orders from fewer plans */
     MOST_TRIES = 200000,  /* changes that all searches of one round make together */
@@ -51,10 +53,13 @@ static sluice_status search_from(const slc_joint_search *j, slc_candidate *from,
 {
     slc_scheduling in = slc_joint_scheduling(j->request, from->strategies, from->recompute);
     uint32_t items = from->plan->train.item_count;
+    const bool far = j->first_bound_s > 0 && from->forecast.step_s > NEAREST * j->first_bound_s;
     slc_search_options options = {.until_s = until_s,
                                   .most_tries = tries,
                                   .patience = 200 + 2 * items + 40000 / items,
-                                  .rounds = items < SHORT_ORDER ? 30 : 6,
+                                  .rounds = far                   ? UINT32_MAX
+                                            : items < SHORT_ORDER ? 30
+                                                                  : 6,
                                   .lanes = j->request->updates == SLC_UPDATES_AUTO &&
                                            in.times->update_compute_s_per_element > 0,
                                   .seed = seed};
@@ -64,6 +69,18 @@ static sluice_status search_from(const slc_joint_search *j, slc_candidate *from,
     if (!status && from->forecast.step_s < before && !strstr(from->member, ", searched"))
         snprintf(from->member + length, sizeof from->member - length, ", searched");
     return status;
+}
+
+/* Puts the fastest plan of the other kind, made by the model or by rules, in the place of the last of the first
+ * `count`, which are searched, if these are of one kind. A search often ends faster from the slower kind. */
+static void bring_both_kinds(slc_shortlist *list, uint32_t count)
+{
+    uint32_t other = 1;
+    while (other < list->count && list->list[other].of_model == list->list[0].of_model) other++;
+    if (count < 2 || other < count || other >= list->count) return;
+    const slc_candidate swap = list->list[count - 1];
+    list->list[count - 1] = list->list[other];
+    list->list[other] = swap;
 }
 
 /* Searches from several plans for two fifths of the effort, from the faster quarter of them for two fifths of what is
@@ -81,6 +98,7 @@ static sluice_status improve(slc_joint_search *j)
     for (; !status && count && slc_joint_left_s(j) > 0; seed++) {
         double begin_s = j->work->spent_s, left = slc_joint_left_s(j);
         if (count > 1) left = left / 5 * 2;
+        bring_both_kinds(list, count);
         for (uint32_t i = 0; !status && i < count; i++) {
             slc_candidate *from = &list->list[i];
             bool open = from->bound_s < slc_joint_best_s(j); /* a search from there may end faster than the fastest */
@@ -167,7 +185,7 @@ sluice_status slc_joint_search_once(const slc_joint_request *request, slc_joint_
     slc_work own = {0};
     slc_joint_request counted = *request;
     if (!counted.work) counted.work = &own;
-    const bool fine = request->job->unit_count <= SLC_FINE_UNITS;
+    const bool several = request->job->unit_count <= SOME_UNITS;
     slc_joint_search j = {
         .request = &counted,
         .answer = answer,
@@ -176,7 +194,7 @@ sluice_status slc_joint_search_once(const slc_joint_request *request, slc_joint_
         .least_step_s = compute_s(request),
         .strategies = calloc(units, sizeof *j.strategies),
         .recompute = calloc(layers, sizeof *j.recompute),
-        .list = {.job = request->job, .slack = fine ? SLACK : 1, .second_slack = fine ? 0 : SECOND_SLACK},
+        .list = {.job = request->job, .slack = several ? SLACK : 1, .second_slack = several ? 0 : SECOND_SLACK},
         .least = UINT64_MAX};
     j.begun_s = j.work->spent_s;
     j.effort_s = slc_joint_effort_s(request);

@@ -16,11 +16,6 @@ typedef struct {
     uint32_t count; /* number of bundles */
 } bundling;
 
-static uint64_t aligned(uint64_t bytes)
-{
-    return (bytes + SLC_PACK_ALIGNMENT - 1) / SLC_PACK_ALIGNMENT * SLC_PACK_ALIGNMENT;
-}
-
 static bool is_whole(const slc_pack_buffer *buffer)
 {
     for (uint32_t i = 0; i < buffer->part_count; i++)
@@ -66,7 +61,7 @@ static void describe(bundling *g)
         slc_pack_buffer *bundle = &g->bundles[b];
         *bundle = (slc_pack_buffer){.parts = parts, .part_count = first->part_count};
         for (uint32_t i = g->first[b]; i <= g->last[b]; i++)
-            bundle->bytes = aligned(bundle->bytes) + g->sorted[i]->bytes;
+            bundle->bytes = slc_aligned(bundle->bytes) + g->sorted[i]->bytes;
         for (uint32_t i = 0; i < first->part_count; i++) {
             *parts = first->parts[i];
             if (is_whole(first)) parts->end_byte = bundle->bytes;
@@ -81,7 +76,7 @@ static void spread_offsets(const bundling *g)
         uint64_t offset = g->bundles[b].offset;
         for (uint32_t i = g->first[b]; i <= g->last[b]; i++) {
             g->sorted[i]->offset = offset;
-            offset += aligned(g->sorted[i]->bytes);
+            offset += slc_aligned(g->sorted[i]->bytes);
         }
     }
 }

@@ -54,15 +54,31 @@ static void count_pairs(const slc_scheduling *in, double slots)
     if (pairs > FEW_PAIRS) slc_work_add(in->work, SLC_WORK_ORDERED, pairs - FEW_PAIRS);
 }
 
-/* Fills items and choices. `train` NULL: the scheduler orders the training program too. */
+/* Copies items without their waits. */
+static sluice_status copy_items(const slc_program *from, slc_program *to)
+{
+    to->items = malloc(((size_t)from->item_count + 1) * sizeof *to->items);
+    if (!to->items) return slc_error(SLUICE_ERR_MEMORY, "no memory for the order of operations");
+    to->item_count = from->item_count;
+    for (uint32_t i = 0; i < from->item_count; i++) {
+        to->items[i] = from->items[i];
+        to->items[i].after = NULL;
+        to->items[i].after_count = 0;
+    }
+    return SLUICE_OK;
+}
+
+/* Fills items and choices. `train` NULL: the scheduler orders the training program too. `like`: a plan of the same
+ * choices, limit and scheduler, whose evaluation is copied; NULL: the scheduler orders it. */
 static sluice_status write_programs(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
-                                    slc_plan *plan)
+                                    const slc_plan *like, slc_plan *plan)
 {
     plan->schedule = scheduler->name;
     sluice_status status = note_choices(in, plan);
     count_pairs(in, in->job->layer_count + (train ? 0.0 : (double)in->job->micro_batches * slc_job_slots(in->job)));
     if (!status) status = train ? copy_program(train, &plan->train) : make_program(in, scheduler, false, &plan->train);
-    return status ? status : make_program(in, scheduler, true, &plan->evaluate);
+    if (status) return status;
+    return like ? copy_items(&like->evaluate, &plan->evaluate) : make_program(in, scheduler, true, &plan->evaluate);
 }
 
 static sluice_status add_lives(const slc_scheduling *in, slc_plan *plan)
@@ -92,7 +108,7 @@ sluice_status slc_plan_from_order(const slc_scheduling *in, const slc_order *tra
     slc_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
     const slc_packing_effort effort = usual_effort(in, UINT64_MAX);
-    sluice_status status = write_programs(in, train, scheduler, plan);
+    sluice_status status = write_programs(in, train, scheduler, NULL, plan);
     if (!status) status = slc_cancel_check(in->cancel);
     if (!status) status = lay_out(in, &effort, plan);
     if (!status) status = slc_plan_renew_waits(in, scheduler, plan);
@@ -120,7 +136,7 @@ sluice_status slc_plan_lay_out(const slc_scheduling *in, const slc_order *train,
     slc_packing_effort effort = {.limit = in->limit, .enough = tries ? in->limit : 0, .tries = tries, .work = in->work};
     bool legal = false;
     sluice_status status = slc_cancel_check(in->cancel);
-    if (!status) status = write_programs(in, train, scheduler, plan);
+    if (!status) status = write_programs(in, train, scheduler, NULL, plan);
     if (!status) status = slc_plan_order_is_legal(in->job, plan, &legal);
     if (!status) status = legal ? lay_out(in, &effort, plan) : SLUICE_ERR_FORMAT;
     if (!status) {
@@ -169,6 +185,23 @@ static sluice_status could_be_fast(const slc_scheduling *in, const slc_scheduler
     return status;
 }
 
+/* Leaves every buffer at its place in trying->places. *kept becomes false if buffers overlap there, or if the step
+ * would be too long. */
+static sluice_status keep_places(const slc_scheduling *in, const slc_scheduler *scheduler, const slc_trying *trying,
+                                 slc_plan *plan, slc_forecast *forecast, bool *kept)
+{
+    const slc_packing_effort effort = {.limit = in->limit, .places = trying->places, .work = in->work};
+    const slc_simulation how = slc_simulation_of_search(in->work);
+    sluice_status status = slc_plan_pack(plan, &effort);
+    *kept = !status && plan->arena_bytes <= in->limit;
+    if (*kept) status = slc_plan_renew_training_waits(in, scheduler, plan);
+    *kept = *kept && !status && !waits_for_later(&plan->train);
+    if (*kept) status = slc_simulate(in->job, in->times, plan, &how, forecast);
+    *kept = *kept && !status && !(trying->at_most_s > 0 && forecast->step_s > trying->at_most_s);
+    if (*kept) status = slc_plan_renew_waits(in, scheduler, plan);
+    return status == SLUICE_ERR_FORMAT ? SLUICE_OK : status; /* another packing may be able to go on */
+}
+
 /* Simulates the packed plan, and packs it again if it should wait less. *wanted becomes false if its step is too long.
  */
 static sluice_status look_ahead(const slc_scheduling *in, const slc_scheduler *scheduler, const slc_trying *trying,
@@ -183,35 +216,50 @@ static sluice_status look_ahead(const slc_scheduling *in, const slc_scheduler *s
     return status;
 }
 
+/* Packs the plan, which has lives, and adds its waits. *wanted becomes false if it is too large, or too slow. */
+static sluice_status pack_anew(const slc_scheduling *in, const slc_scheduler *scheduler, const slc_trying *trying,
+                               slc_plan *plan, uint64_t *arena_bytes, slc_forecast *forecast, bool *wanted)
+{
+    const slc_packing_effort effort = {
+        .limit = in->limit, .enough = trying->tries ? in->limit : 0, .tries = trying->tries, .work = in->work};
+    double least_s = 0;
+    sluice_status status = SLUICE_OK;
+    *wanted = true;
+    if (in->times && trying->at_most_s > 0) {
+        status = could_be_fast(in, scheduler, trying->at_most_s, plan, &least_s, wanted);
+        if (!status && !*wanted && plan->lower_bound > in->limit) *arena_bytes = plan->lower_bound;
+    }
+    if (!status && *wanted) {
+        status = finish_plan(in, scheduler, &effort, plan, wanted);
+        *arena_bytes = plan->arena_bytes;
+    }
+    if (!status && *wanted && in->times && (forecast || trying->in_time)) {
+        slc_forecast own;
+        status = look_ahead(in, scheduler, trying, &effort, least_s, plan, forecast ? forecast : &own, wanted);
+        *arena_bytes = plan->arena_bytes;
+    }
+    return status;
+}
+
 sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
                            const slc_trying *trying, slc_plan **out, uint64_t *arena_bytes, slc_forecast *forecast)
 {
     slc_plan *plan = calloc(1, sizeof *plan);
-    slc_forecast own;
-    double least_s = 0;
     *out = NULL;
     *arena_bytes = UINT64_MAX;
     if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
-    slc_packing_effort effort = {
-        .limit = in->limit, .enough = trying->tries ? in->limit : 0, .tries = trying->tries, .work = in->work};
-    bool fine = false;
+    bool legal = false, wanted = false;
     sluice_status status = slc_cancel_check(in->cancel);
-    if (!status) status = write_programs(in, train, scheduler, plan);
-    if (!status) status = slc_plan_order_is_legal(in->job, plan, &fine);
-    if (!status && fine) status = add_lives(in, plan);
-    if (!status && fine && in->times && trying->at_most_s > 0) {
-        status = could_be_fast(in, scheduler, trying->at_most_s, plan, &least_s, &fine);
-        if (!status && !fine && plan->lower_bound > in->limit) *arena_bytes = plan->lower_bound;
+    if (!status) status = write_programs(in, train, scheduler, trying->like, plan);
+    if (!status) status = slc_plan_order_is_legal(in->job, plan, &legal);
+    if (!status && legal) status = add_lives(in, plan);
+    if (!status && legal && trying->places) {
+        status = keep_places(in, scheduler, trying, plan, forecast, &wanted);
+        if (wanted) *arena_bytes = plan->arena_bytes;
     }
-    if (!status && fine) {
-        status = finish_plan(in, scheduler, &effort, plan, &fine);
-        *arena_bytes = plan->arena_bytes;
-    }
-    if (!status && fine && in->times && (forecast || trying->in_time)) {
-        status = look_ahead(in, scheduler, trying, &effort, least_s, plan, forecast ? forecast : &own, &fine);
-        *arena_bytes = plan->arena_bytes;
-    }
-    if (!status && fine) {
+    if (!status && legal && !wanted && !trying->only_places)
+        status = pack_anew(in, scheduler, trying, plan, arena_bytes, forecast, &wanted);
+    if (!status && wanted) {
         *out = plan;
         return SLUICE_OK;
     }
@@ -225,7 +273,7 @@ sluice_status slc_plan_measure(const slc_scheduling *in, const slc_scheduler *sc
     slc_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
     sluice_status status = slc_cancel_check(in->cancel);
-    if (!status) status = write_programs(in, NULL, scheduler, plan);
+    if (!status) status = write_programs(in, NULL, scheduler, NULL, plan);
     const slc_packing_effort effort = usual_effort(in, limit);
     if (!status) status = lay_out(in, &effort, plan);
     *arena_bytes = plan->arena_bytes;

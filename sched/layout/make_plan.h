@@ -13,10 +13,15 @@ sluice_status slc_plan_from_order(const slc_scheduling *in, const slc_order *tra
                                   slc_plan **out);
 
 typedef struct {
-    uint32_t tries;   /* more orders of packing than usual, until the plan fits; 0: the packing of slc_plan_make */
-    double at_most_s; /* longest step of interest in seconds; an order whose step is longer even if no buffers share
-                         memory is given up early. 0: every step is of interest */
-    bool in_time;     /* if the plan waits for memory, it is packed again so that it waits less, if that fits */
+    uint32_t tries;       /* more orders of packing than usual, until the plan fits; 0: the packing of slc_plan_make */
+    double at_most_s;     /* longest step of interest in seconds; an order whose step is longer even if no buffers share
+                             memory is given up early. 0: every step is of interest */
+    bool in_time;         /* if the plan waits for memory, it is packed again so that it waits less, if that fits */
+    const slc_plan *like; /* a plan of the same choices, limit and scheduler, whose evaluation is taken over; NULL:
+                             there is none */
+    const uint64_t *places; /* [buffers] offsets that such a plan has: they are tried before anything is packed, for
+                               which in->times must be there; NULL: none are known */
+    bool only_places;       /* nothing is packed if buffers overlap at `places`, or if the plan is too slow there */
 } slc_trying;
 
 /* Makes a plan for a search that makes many; the plan is not validated yet. *out is NULL if the order is illegal, of no

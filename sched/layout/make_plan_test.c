@@ -6,13 +6,14 @@
 #include <cmocka.h>
 
 #include "sched/layout/make_plan.h"
+#include "sched/layout/parts.h"
 #include "tests/support/sched/two_lanes.h"
 #include "sched/simulate/simulate.h"
 #include "sched/study/random_profile.h"
 #include "tests/support/seed.h"
 #include "tests/support/scale.h"
 
-enum { JOBS = 250, RUNS = 4, TIMED_JOBS = 60 };
+enum { JOBS = 250, RUNS = 4, TIMED_JOBS = 60, PLACED_JOBS = 12 };
 
 static void check_random_job(uint64_t seed, two_lanes *lanes)
 {
@@ -283,11 +284,95 @@ static void packing_in_time_never_costs(void **state)
     assert_true(faster > 0);
 }
 
+/* ---- The places of another plan ---- */
+
+/* Tries the order of `like` at these places alone. A plan that comes of it is valid and lies there; *step_s becomes its
+ * step. False: there is none. */
+static bool fits_at(const slc_scheduling *in, const slc_order *order, const slc_plan *like, const uint64_t *places,
+                    double *step_s)
+{
+    const slc_trying trying = {.like = like, .places = places, .only_places = true};
+    slc_plan *plan;
+    slc_forecast forecast;
+    uint64_t arena;
+    assert_int_equal(slc_plan_try(in, order, &slc_scheduler_one_ahead, &trying, &plan, &arena, &forecast), SLUICE_OK);
+    if (!plan) return false;
+    if (slc_plan_validate(in->job, plan)) fail_msg("%s", sluice_last_error());
+    assert_true(arena == plan->arena_bytes && arena <= in->limit);
+    for (uint32_t b = 0; b < plan->buffer_count; b++) assert_true(plan->buffers[b].offset == places[b]);
+    *step_s = forecast.step_s;
+    slc_plan_destroy(plan);
+    return true;
+}
+
+/* Moves each buffer in turn next to all others. Returns in how many cases there was a place. */
+static uint32_t move_buffers(const slc_scheduling *in, const slc_order *order, const slc_plan *plan, uint64_t *places)
+{
+    const slc_packing_effort effort = {.limit = in->limit};
+    const uint32_t count = plan->buffer_count;
+    uint32_t *neighbours = malloc(count * sizeof *neighbours), moved = 0, found;
+    uint64_t *free_places = malloc(2 * count * sizeof *free_places);
+    double step_s;
+    assert_true(neighbours && free_places);
+    for (uint32_t b = 0; b < count; b++) neighbours[b] = b;
+    for (uint32_t b = 0; b < count; b++) {
+        assert_int_equal(slc_plan_places_beside(plan, b, neighbours, count, &effort, free_places, &found), SLUICE_OK);
+        if (!found) continue;
+        places[b] = free_places[moved++ % found];
+        fits_at(in, order, plan, places, &step_s); /* only waits for later items may be in the way */
+        places[b] = plan->buffers[b].offset;
+    }
+    free(free_places);
+    free(neighbours);
+    return moved;
+}
+
+/* An order keeps the places of its own plan, with the same step. A buffer that moves to a place that is free gives a
+ * valid plan too, and buffers that overlap give none. */
+static void places_of_another_plan_are_kept(void **state)
+{
+    (void)state;
+    slc_random_options options = slc_random_defaults();
+    uint32_t moved = 0;
+    for (uint64_t seed = 1; seed <= test_rounds(PLACED_JOBS); seed++) {
+        slc_profile *profile;
+        assert_int_equal(slc_random_profile(&options, test_seed(seed), &profile), SLUICE_OK);
+        slc_strategy *strategies = calloc(profile->job.unit_count + 1, sizeof *strategies);
+        assert_non_null(strategies);
+        for (uint32_t u = 0; u < profile->job.unit_count; u++) strategies[u] = u % 2 ? SLC_FSDP : SLC_SDP;
+        slc_scheduling in = {.job = &profile->job, .times = &profile->times, .strategies = strategies};
+        slc_order order = {0};
+        slc_plan *plan;
+        slc_forecast told;
+        uint64_t arena;
+        double step_s;
+        in.limit = UINT64_MAX;
+        slc_scheduler_one_ahead.train(&in, &order);
+        assert_int_equal(slc_plan_try(&in, &order, &slc_scheduler_one_ahead, &(slc_trying){0}, &plan, &arena, &told),
+                         SLUICE_OK);
+        uint64_t *places = calloc(plan->buffer_count, sizeof *places);
+        assert_non_null(places);
+        in.limit = arena + arena / 20;
+        assert_false(fits_at(&in, &order, plan, places, &step_s));
+        for (uint32_t b = 0; b < plan->buffer_count; b++) places[b] = plan->buffers[b].offset;
+        assert_true(fits_at(&in, &order, plan, places, &step_s));
+        assert_true(step_s == told.step_s);
+        moved += move_buffers(&in, &order, plan, places);
+        free(places);
+        slc_plan_destroy(plan);
+        slc_order_fini(&order);
+        free(strategies);
+        slc_profile_destroy(profile);
+    }
+    assert_true(moved > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_jobs_run_at_any_speed),
         cmocka_unit_test(packing_in_time_never_costs),
+        cmocka_unit_test(places_of_another_plan_are_kept),
         cmocka_unit_test(serial_needs_no_more_than_one_ahead),
         cmocka_unit_test(one_ahead_overlaps),
         cmocka_unit_test(serial_does_not_overlap),

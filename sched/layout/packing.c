@@ -173,8 +173,74 @@ static void set_apart(slc_plan *plan)
     uint64_t offset = 0;
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         plan->buffers[b].offset = offset;
-        offset += (plan->buffers[b].bytes + SLC_PACK_ALIGNMENT - 1) / SLC_PACK_ALIGNMENT * SLC_PACK_ALIGNMENT;
+        offset += slc_aligned(plan->buffers[b].bytes);
     }
+}
+
+/* ---- The places of another plan ---- */
+
+static bool share_a_byte(const slc_pack_buffer *a, const slc_pack_buffer *b)
+{
+    for (uint32_t i = 0; i < a->part_count; i++)
+        for (uint32_t k = 0; k < b->part_count; k++) {
+            const slc_pack_part *x = &a->parts[i], *y = &b->parts[k];
+            if (x->start < y->end && y->start < x->end && a->offset + x->first_byte < b->offset + y->end_byte &&
+                b->offset + y->first_byte < a->offset + x->end_byte)
+                return true;
+        }
+    return false;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const slc_pack_buffer *x = *(const slc_pack_buffer *const *)a, *y = *(const slc_pack_buffer *const *)b;
+    if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
+    return (x > y) - (x < y);
+}
+
+static uint64_t highest_end(const packing *p)
+{
+    uint64_t highest = 0;
+    for (uint32_t b = 0; b < p->plan->buffer_count; b++)
+        for (uint32_t i = 0; i < p->buffers[b].part_count; i++) {
+            const uint64_t end = p->buffers[b].offset + p->buffers[b].parts[i].end_byte;
+            if (end > highest) highest = end;
+        }
+    return highest;
+}
+
+/* Gives every buffer the place that it has in another plan. */
+static sluice_status take_places(packing *p, slc_plan *plan, const slc_packing_effort *effort)
+{
+    const uint32_t count = plan->buffer_count;
+    const slc_pack_buffer **sorted = malloc(((size_t)count + 1) * sizeof *sorted);
+    double looks = count;
+    bool overlap = false;
+    if (!sorted) return slc_error(SLUICE_ERR_MEMORY, "no memory for packing");
+    for (uint32_t b = 0; b < count; b++) {
+        p->buffers[b].offset = effort->places[b];
+        sorted[b] = &p->buffers[b];
+    }
+    if (count) qsort(sorted, count, sizeof *sorted, by_offset);
+    for (uint32_t i = 0; !overlap && i < count; i++)
+        for (uint32_t k = i + 1; !overlap && k < count && sorted[k]->offset < sorted[i]->offset + sorted[i]->bytes;
+             k++) {
+            overlap = share_a_byte(sorted[i], sorted[k]);
+            looks += (double)sorted[i]->part_count * sorted[k]->part_count;
+        }
+    free(sorted);
+    plan->arena_bytes = overlap ? UINT64_MAX : highest_end(p);
+    slc_work_add(effort->work, SLC_WORK_PACKED, looks);
+    return SLUICE_OK;
+}
+
+static sluice_status search_places(packing *p, slc_plan *plan, const slc_packing_effort *effort)
+{
+    uint64_t looked_at = 0;
+    sluice_status status =
+        slc_pack_bundled(p->buffers, plan->buffer_count, effort->enough, effort->tries, &plan->arena_bytes, &looked_at);
+    slc_work_add(effort->work, SLC_WORK_PACKED, (double)looked_at);
+    return status;
 }
 
 /* Pairs of parts of one buffer that are looked at for what lives of it. Those of few parts are in the price of a life.
@@ -201,12 +267,50 @@ sluice_status slc_plan_pack(slc_plan *plan, const slc_packing_effort *effort)
     if (effort->apart) {
         set_apart(plan);
     } else if (plan->lower_bound <= effort->limit) {
-        uint64_t looked_at = 0;
-        status = slc_pack_bundled(p.buffers, plan->buffer_count, effort->enough, effort->tries, &plan->arena_bytes,
-                                  &looked_at);
-        slc_work_add(effort->work, SLC_WORK_PACKED, (double)looked_at);
+        status = effort->places ? take_places(&p, plan, effort) : search_places(&p, plan, effort);
         for (uint32_t b = 0; b < plan->buffer_count; b++) plan->buffers[b].offset = p.buffers[b].offset;
     }
     packing_fini(&p);
     return status;
+}
+
+/* Does the buffer, at its offset, share a byte with any other at some moment? */
+static bool meets_another(const packing *p, uint32_t buffer, double *looks)
+{
+    const slc_pack_buffer *mine = &p->buffers[buffer];
+    for (uint32_t b = 0; b < p->plan->buffer_count; b++) {
+        const slc_pack_buffer *other = &p->buffers[b];
+        ++*looks;
+        if (b == buffer || other->offset >= mine->offset + mine->bytes || mine->offset >= other->offset + other->bytes)
+            continue;
+        *looks += (double)mine->part_count * other->part_count;
+        if (share_a_byte(mine, other)) return true;
+    }
+    return false;
+}
+
+sluice_status slc_plan_places_beside(const slc_plan *plan, uint32_t buffer, const uint32_t *neighbours, uint32_t count,
+                                     const slc_packing_effort *effort, uint64_t *places, uint32_t *found)
+{
+    packing p;
+    double looks = 0;
+    sluice_status status = packing_init(&p, plan, NULL);
+    *found = 0;
+    if (status) return status;
+    slc_pack_buffer *mine = &p.buffers[buffer];
+    for (uint32_t b = 0; b < plan->buffer_count; b++) p.buffers[b].offset = plan->buffers[b].offset;
+    for (uint32_t i = 0; i < 2 * count; i++) {
+        const slc_pack_buffer *next = &p.buffers[neighbours[i / 2]];
+        const uint64_t room = slc_aligned(mine->bytes);
+        const bool above = i % 2;
+        if (next == mine || (!above && next->offset < room)) continue;
+        mine->offset = above ? next->offset + slc_aligned(next->bytes) : next->offset - room;
+        if (mine->offset != plan->buffers[buffer].offset && mine->offset + mine->bytes <= effort->limit &&
+            !meets_another(&p, buffer, &looks))
+            places[(*found)++] = mine->offset;
+    }
+    slc_work_add(effort->work, SLC_WORK_LIFE, p.moment_count + 2.0 * plan->train.claim_count);
+    slc_work_add(effort->work, SLC_WORK_PACKED, looks);
+    packing_fini(&p);
+    return SLUICE_OK;
 }

@@ -42,6 +42,12 @@ void slc_program_forget_waits(slc_program *program);
  * MEMORY. */
 sluice_status slc_plan_order_is_legal(const slc_job *job, const slc_plan *plan, bool *legal);
 
+/* The bytes with which a buffer of so many ends where the next one may begin. */
+static inline uint64_t slc_aligned(uint64_t bytes)
+{
+    return (bytes + SLC_PACK_ALIGNMENT - 1) / SLC_PACK_ALIGNMENT * SLC_PACK_ALIGNMENT;
+}
+
 /* The effort of packing: when it is good enough, and how much to try. */
 typedef struct {
     uint64_t limit;  /* if the lower bound is above this, arena_bytes is that bound and no offset is filled */
@@ -49,13 +55,20 @@ typedef struct {
     uint32_t tries;  /* orders to try beyond the usual ones while it is above `enough` */
     bool apart; /* no packing at all: every buffer has memory of its own, and arena_bytes is the lower bound. Shows how
                    fast a plan would be if no two buffers shared memory */
-    slc_work *work;        /* counts; NULL: nobody asks */
-    const uint32_t *until; /* [training claims] the last item for which each is kept apart from others, items of the
+    slc_work *work;         /* counts; NULL: nobody asks */
+    const uint64_t *places; /* [buffers] the only offsets to try; arena_bytes is UINT64_MAX if any two buffers overlap
+                               there; NULL: the packer chooses */
+    const uint32_t *until;  /* [training claims] the last item for which each is kept apart from others, items of the
                               next pass counted on; NULL: as the order says */
 } slc_packing_effort;
 
 /* Fills offsets, arena_bytes and lower_bound. */
 sluice_status slc_plan_pack(slc_plan *plan, const slc_packing_effort *effort);
+
+/* Lists the offsets, right above and right below the neighbours [count], to which one buffer of a packed plan could
+ * move within effort->limit while all others stay. `places` has room for 2 * count. Errors: MEMORY. */
+sluice_status slc_plan_places_beside(const slc_plan *plan, uint32_t buffer, const uint32_t *neighbours, uint32_t count,
+                                     const slc_packing_effort *effort, uint64_t *places, uint32_t *found);
 
 /* Steps in seconds that packing may look forward to. */
 typedef struct {

@@ -1,6 +1,7 @@
 /* A random walk over total orders that cools down. Some moves are aimed: they bring forward an operation whose end one
  * of the longest waits of the compute lane needed. slc_plan_try discards a plan in which an item waits for a later
- * one. sched/joint/joint_test.c covers this file. */
+ * one. Packing costs most, and where memory is tight it seldom succeeds, so buffers stay where they are as long as they
+ * can, and a move may be that of one buffer. sched/joint/joint_test.c covers this file. */
 #include "sched/search/local_search.h"
 
 #include "lib/base/numbers/random.h"
@@ -13,7 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEARCH_STREAM = 0x5e, PACKING_TRIES = 8, SHORT = 100 };
+static const double PACKING_SHARE = 0.25; /* tries that may pack anew take so much work, those that may not take 1 */
+enum {
+    SEARCH_STREAM = 0x5e,
+    PACKING_TRIES = 8,
+    SHORT = 100,
+    BUFFER_MOVES = 8, /* one of so many moves is that of a buffer, */
+    NEIGHBOURS = 16   /* next to one of so many others */
+};
 
 typedef struct {
     const slc_scheduling *in;
@@ -24,7 +32,11 @@ typedef struct {
     uint32_t times_room;
     uint32_t *waited; /* items of the current plan that the compute lane waited for, longest wait first */
     uint32_t waited_count;
-    uint32_t swept; /* moves of the sweep that have been made */
+    const slc_plan *now;         /* the current plan: the best one, or `walked` */
+    slc_plan *walked;            /* NULL: the current plan is the best one */
+    uint64_t *places;            /* [buffers] offsets in the current plan */
+    double packing_s, keeping_s; /* nominal seconds of tries that might pack anew, and of those that might not */
+    uint32_t swept;              /* moves of the sweep that have been made */
     uint64_t draws;
 } search;
 
@@ -220,8 +232,13 @@ static bool sweep_next(search *s, slc_order *order, bool *moved)
 
 /* ---- The climb ---- */
 
-static sluice_status remember(search *s, const slc_plan *plan)
+/* Goes on from this plan, which is the best one or belongs to the search from now on. */
+static sluice_status go_on_from(search *s, slc_plan *plan, bool is_best)
 {
+    if (s->walked != plan) slc_plan_destroy(s->walked);
+    s->walked = is_best ? NULL : plan;
+    s->now = plan;
+    for (uint32_t b = 0; b < plan->buffer_count; b++) s->places[b] = plan->buffers[b].offset;
     if (s->times_room < plan->train.item_count) {
         uint32_t room = plan->train.item_count + 64;
         slc_item_times *times = realloc(s->times, room * sizeof *times);
@@ -250,22 +267,56 @@ static double tolerance(const search *s, uint32_t without_gain)
     return 0.01 * (1 - cooled) * (1 - cooled);
 }
 
-/* Makes one change of the current order. *next is its plan if the walk goes there, or NULL. */
+/* Draws a buffer and moves it next to others; the order and all other buffers stay. */
+static sluice_status move_buffer(search *s, double at_most_s, slc_plan **next, slc_forecast *forecast)
+{
+    const uint32_t count = s->now->buffer_count, buffer = (uint32_t)draw(s, count);
+    const uint64_t before = s->places[buffer];
+    const slc_packing_effort effort = {.limit = s->in->limit, .work = s->in->work};
+    uint32_t neighbours[NEIGHBOURS], found;
+    uint64_t places[2 * NEIGHBOURS], arena;
+    for (int i = 0; i < NEIGHBOURS; i++) neighbours[i] = (uint32_t)draw(s, count);
+    sluice_status status = slc_plan_places_beside(s->now, buffer, neighbours, NEIGHBOURS, &effort, places, &found);
+    if (status || !found) return status;
+    const slc_trying trying = {.at_most_s = at_most_s, .like = s->now, .places = s->places, .only_places = true};
+    s->places[buffer] = places[draw(s, found)];
+    status = slc_plan_try(s->in, &s->current, s->scheduler, &trying, next, &arena, forecast);
+    s->places[buffer] = before;
+    return status;
+}
+
+/* Makes a plan of the changed order. Buffers stay where they are if they can; otherwise it is packed, as long as tries
+ * with packing have not had more than their share of the work. */
+static sluice_status try_order(search *s, double at_most_s, slc_plan **next, slc_forecast *forecast)
+{
+    slc_work none = {0};
+    const slc_work *work = s->in->work ? s->in->work : &none;
+    const bool packs = s->packing_s <= PACKING_SHARE * s->keeping_s;
+    const double begun_s = work->spent_s;
+    const slc_trying trying = {.tries = PACKING_TRIES,
+                               .at_most_s = at_most_s,
+                               .in_time = true,
+                               .like = s->now,
+                               .places = s->places,
+                               .only_places = !packs};
+    uint64_t arena;
+    sluice_status status = slc_plan_try(s->in, &s->work, s->scheduler, &trying, next, &arena, forecast);
+    *(packs ? &s->packing_s : &s->keeping_s) += work->spent_s - begun_s;
+    return status;
+}
+
+/* Makes one change of the current plan. *next is the changed one if the walk goes there, or NULL. */
 static sluice_status try_once(search *s, double at_most_s, slc_plan **next, slc_forecast *forecast)
 {
     *next = NULL;
+    if (s->in->limit != UINT64_MAX && !draw(s, BUFFER_MOVES)) return move_buffer(s, at_most_s, next, forecast);
     if (!copy_order(&s->work, s->current.items, s->current.count)) return slc_error(SLUICE_ERR_MEMORY, "search");
     bool any = false;
     if (!sweep_next(s, &s->work, &any))
         for (uint64_t changes = 1 + draw(s, 3); changes; changes--) any |= make_change(s, &s->work);
     if (!any) return SLUICE_OK;
     slc_order_settle_agreement(&s->work, s->in->job);
-    slc_plan *plan;
-    uint64_t arena;
-    slc_trying trying = {.tries = PACKING_TRIES, .at_most_s = at_most_s, .in_time = true};
-    sluice_status status = slc_plan_try(s->in, &s->work, s->scheduler, &trying, &plan, &arena, forecast);
-    *next = plan;
-    return status;
+    return try_order(s, at_most_s, next, forecast);
 }
 
 /* Takes a faster plan over. */
@@ -284,8 +335,11 @@ sluice_status slc_search_order(const slc_scheduling *in, const slc_scheduler *sc
                                const slc_search_options *options, slc_plan **plan, slc_forecast *forecast,
                                uint32_t *tries)
 {
-    search s = {.in = in, .scheduler = scheduler, .options = options};
-    sluice_status status = remember(&s, *plan);
+    search s = {.in = in,
+                .scheduler = scheduler,
+                .options = options,
+                .places = malloc(((size_t)(*plan)->buffer_count + 1) * sizeof *s.places)};
+    sluice_status status = s.places ? go_on_from(&s, *plan, true) : slc_error(SLUICE_ERR_MEMORY, "search");
     double current_s = forecast->step_s;
     uint32_t tried = 0, without_gain = 0, rounds_without_gain = 0;
     for (; !status && tried < options->most_tries && rounds_without_gain < options->rounds; tried++) {
@@ -294,7 +348,7 @@ sluice_status slc_search_order(const slc_scheduling *in, const slc_scheduler *sc
             without_gain = 0;
             rounds_without_gain++;
             current_s = forecast->step_s;
-            status = remember(&s, *plan);
+            status = go_on_from(&s, *plan, true);
             continue;
         }
         slc_plan *next;
@@ -302,15 +356,15 @@ sluice_status slc_search_order(const slc_scheduling *in, const slc_scheduler *sc
         status = try_once(&s, current_s * (1 + tolerance(&s, without_gain)), &next, &found);
         if (status || !next) continue;
         current_s = found.step_s;
-        status = remember(&s, next);
-        if (keep_best(&s, next, &found, plan, forecast))
-            without_gain = rounds_without_gain = 0;
-        else
-            slc_plan_destroy(next);
+        const bool is_best = keep_best(&s, next, &found, plan, forecast);
+        if (is_best) without_gain = rounds_without_gain = 0;
+        status = go_on_from(&s, next, is_best);
     }
     if (tries) *tries = tried;
     slc_order_fini(&s.current);
     slc_order_fini(&s.work);
+    slc_plan_destroy(s.walked);
+    free(s.places);
     free(s.times);
     free(s.waited);
     return status;
