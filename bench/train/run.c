@@ -275,7 +275,8 @@ static sluice_status begin_run(training *t)
     if (status) return status;
     begin_feed(t);
     describe_run(t);
-    status = slc_run_rates_begin(&t->rates, &model, &t->begun, result->tokens_per_step);
+    status = slc_run_rates_begin(&t->rates, &model, &t->begun, slc_training_data_least_length(t->data) > 0,
+                                 result->tokens_per_step);
     if (status) return status;
     return t->watch && t->watch->begun ? t->watch->begun(t->rt, result, t->data, t->watch->context) : SLUICE_OK;
 }

@@ -94,6 +94,9 @@ counts_on() {
     check 'a part' '16 48 80' "$(column 14 "${over[@]}" --steps 3 --save "$work/tokens")"
     check 'goes on with its tokens' '128 176 240 304' "$(column 14 "${over[@]}" --resume "$work/tokens")"
     check 'and its rates' '0.0008 0.00068 0.00056 0.0004' "$(column 3 "${over[@]}" --resume "$work/tokens")"
+    over=(--steps 5 --lr-over tokens --lr-schedule linear --lr-horizon 400 --eval-batches 0 --new-recipe)
+    check 'also without a curriculum' '0.0008 0.00064' "$(column 3 "${over[@]}" --resume "$work/tokens")"
+    check 'whose tokens follow' '144 208' "$(column 14 "${over[@]}" --resume "$work/tokens")"
 }
 
 refuses() { # WORDS OPTION...

@@ -100,11 +100,11 @@ static sluice_status make_groups(slc_run_rates *r, const sluice_model_config *mo
 }
 
 sluice_status slc_run_rates_begin(slc_run_rates *r, const sluice_model_config *model,
-                                  const slc_training_position *begun, uint64_t tokens_per_step)
+                                  const slc_training_position *begun, bool windows, uint64_t tokens_per_step)
 {
     const slc_training_options *o = r->options;
     r->begun = *begun;
-    r->begun_tokens = slc_run_rates_vary(r) && begun->tokens ? begun->tokens : begun->sequences * r->sizes.whole;
+    r->begun_tokens = windows && begun->tokens ? begun->tokens : begun->sequences * r->sizes.whole;
     sluice_status status = make_groups(r, model);
     if (!status) status = slc_lr_schedule_make(o, tokens_per_step, &r->schedule);
     if (status) return status;

@@ -31,10 +31,12 @@ void slc_run_rates_set_model(slc_run_rates *rates, const sluice_model_config *mo
  * sequences of each rank. */
 uint64_t slc_run_rates_count_steps(const slc_run_rates *rates, double pass);
 
-/* Makes the schedule of a run that goes on at `begun`; rank 0 warns of a warm-up that does not end. Errors: ARGUMENT
- * (times that do not fit together; a rate that is 0 before the last step), MEMORY. */
+/* Makes the schedule of a run that goes on at `begun`; rank 0 warns of a warm-up that does not end. `windows`: the data
+ * are windows of text, so that the clock goes on at the tokens that were trained on, whatever lengths they had; of
+ * other data each sequence counts as a whole one. Errors: ARGUMENT (times that do not fit together; a rate that is 0
+ * before the last step), MEMORY. */
 sluice_status slc_run_rates_begin(slc_run_rates *rates, const sluice_model_config *model,
-                                  const slc_training_position *begun, uint64_t tokens_per_step);
+                                  const slc_training_position *begun, bool windows, uint64_t tokens_per_step);
 
 /* Has the run steps with sequences of several lengths? */
 bool slc_run_rates_vary(const slc_run_rates *rates);
