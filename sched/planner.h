@@ -1,5 +1,5 @@
-/* From a user's request (strategy, schedule, budget) to a plan that keeps to it. The umbrella hands these functions to
- * the engine. */
+/* Makes a plan that keeps to a user's request (strategy, schedule, budget). The umbrella hands these functions to the
+ * engine. */
 #pragma once
 
 #include "lib/plan/request.h"

@@ -3,5 +3,6 @@
 
 #include <sluice/world.h>
 
-/* On "cuda" it is nccl, unless SLUICE_COMM_TRANSPORT says something; else `config` stays as it is. */
+/* Sets the transport nccl for the device "cuda", unless SLUICE_COMM_TRANSPORT says something; else `config` stays as it
+ * is. */
 void slc_choose_transport(const char *device, sluice_world_config *config);

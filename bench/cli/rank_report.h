@@ -6,14 +6,14 @@
 #include <sluice/world.h>
 #include <stdbool.h>
 
-/* Both tell this thread's last error, after `who` ("sluice train"), if it is this rank that is to tell it, and return
- * the exit code. */
+/* slc_rank_fail and slc_rank_refuse tell this thread's last error, after `who` ("sluice train"), if it is this rank
+ * that is to tell it, and return the exit code. */
 
-/* For an error of `world`, or of making it (NULL). Destroys the world, whose runtimes are gone. */
+/* Tells of an error of `world`, or of making it (NULL). Destroys the world, whose runtimes are gone. */
 int slc_rank_fail(const char *who, sluice_world *world);
 
-/* For an error that came before the world (an option, a file), found by each rank for itself. It joins the world only
- * to compare, if the other ranks do so soon. */
+/* Tells of an error that came before the world (an option, a file), which each rank finds for itself. It joins the
+ * world only to compare, if the other ranks do so soon. */
 int slc_rank_refuse(const char *who);
 
 /* Tells a text that is complete as it is, of a command line that cannot be read (EXIT_USAGE), once in a job as

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What plans of their own bring to short steps: `sluice estimate` of a step of each length under the plan of the longest
-one, and under a plan that was made for that length, within the same budget. Nothing runs.
+"""Measures what plans of their own bring to short steps: `sluice estimate` of a step of each length under the plan of
+the longest one, and under a plan that was made for that length, within the same budget. Nothing runs.
 
 usage: length_plans.py SLUICE [OPTION OF sluice estimate]..."""
 import json

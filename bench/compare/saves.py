@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""How long a save of GPT-2 with AdamW holds the training, and how long it takes, beside PyTorch's, in the same run.
+"""Measures how long a save of GPT-2 with AdamW holds the training, and how long it takes, beside PyTorch's, in the same
+run.
 
     saves.py [--sluice PATH] [--before PATH] [--folder DIR] [--size NAME] [--context N] [--threads N] [--rounds N]
              [--peers LIST] [--json FILE]

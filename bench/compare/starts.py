@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""From the command to the end of the first step, and from the end of the last step to the exit, for GPT-2 from a
-safetensors file, beside transformers in the same run.
+"""Measures the time from the command to the end of the first step, and that from the end of the last step to the exit,
+for GPT-2 from a safetensors file, beside transformers in the same run.
 
     starts.py [--sluice PATH] [--before PATH] [--folder DIR] [--layers N] [--channels N] [--heads N] [--context N]
               [--threads N] [--megabytes N] [--rounds N] [--json FILE]

@@ -99,7 +99,8 @@ def theirs(args, model, inputs, work, precision):
 
 
 def products(args, rows):
-    """How long products alone take, Sluice's time by PyTorch's, in fp32: the mean of ratios over all that it measures."""
+    """Returns the time of products alone in fp32, Sluice's by PyTorch's: the mean of the ratios over all that are
+    measured."""
     lines = subprocess.run([args.lab, "gemm", "--rows", str(rows)], check=True, capture_output=True,
                            text=True).stdout.splitlines()[1:]
     ratios = []

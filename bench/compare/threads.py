@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a second compute thread of a rank brings: a step of `sluice train` with 1 thread and with 2, by turns.
+"""Measures what a second compute thread of a rank brings: a step of `sluice train` with 1 thread and with 2, by turns.
 
     threads.py [--sluice PATH] [--size NAME] [--context N] [--batch N] [--threads N] [--precisions fp32,bf16] [--steps N]
                [--rounds N] [--json FILE]
@@ -22,7 +22,8 @@ import tempfile
 
 
 def processor_seconds():
-    """Without those of the kernel: what it takes to give a run its memory differs by seconds from run to run."""
+    """Returns the seconds of programs that have ended, without those of the kernel: what it takes to give a run its
+    memory differs by seconds from run to run."""
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
 
 

@@ -81,7 +81,7 @@ static sluice_status check_outputs(const slc_training_options *o)
     return status;
 }
 
-/* Without -n all ranks of --machines train; with it, so many of them. */
+/* Counts the ranks that train: all of --machines, or so many of them as -n says. */
 static sluice_status count_ranks(const estimate_options *o, slc_survey *s)
 {
     const uint64_t asked = o->training.ranks, there = s->pace.ranks;

@@ -21,7 +21,7 @@ sluice_status slc_length_plans_make(const slc_survey *survey, slc_phase_plan who
                                     double effort_s, slc_length_plans *out);
 void slc_length_plans_free(slc_length_plans *plans);
 
-/* Two functions of a slc_whole_run, whose context is a slc_length_plans. */
+/* Functions of a slc_whole_run, whose context is a slc_length_plans. */
 slc_phase_plan slc_length_plans_of(void *context, const slc_recipe_step *size);
 void slc_length_plans_set_times(void *context, const slc_phase_plan *under, const slc_recipe_step *size,
                                 slc_times *times);

@@ -23,7 +23,8 @@ sluice_status slc_token_text_open(const char *weights, const char *tokenizer, co
                                   slc_token_text **out);
 void slc_token_text_close(slc_token_text *text); /* NULL is allowed */
 
-/* One line that the user should see, on files that contradict each other; NULL: none. Valid as long as the text. */
+/* Returns a line that the user should see, on files that contradict each other; NULL: none. Valid as long as the text.
+ */
 const char *slc_token_text_note(const slc_token_text *text);
 /* Names the source of tokens: "tokenizer.json", "bytes", "none". A constant. */
 const char *slc_token_text_kind(const slc_token_text *text);
@@ -39,7 +40,7 @@ sluice_status slc_token_text_encode(const slc_token_text *text, const char *stri
  * UTF-8 become U+FFFD. Without a tokenizer or bytes the text of a token is its number and a space; a token that the
  * model has and its tokenizer has not is no text. Errors: ARGUMENT (no such token), MEMORY. */
 sluice_status slc_token_text_add(slc_token_text *text, int32_t token, slc_text_piece *piece);
-/* No token follows: *piece is what was held back. */
+/* Returns what was held back, when no token follows. */
 slc_text_piece slc_token_text_finish(slc_token_text *text);
-/* The text of all that was added. */
+/* Returns the text of all that was added. */
 slc_text_piece slc_token_text_all(const slc_token_text *text);

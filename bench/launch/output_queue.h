@@ -24,7 +24,7 @@ size_t slc_output_queue_room(slc_output_queue *queue);
 void slc_output_queue_put_line(slc_output_queue *queue, const char *prefix, const char *text, size_t length);
 /* Puts a line as slc_output_queue_put_line does, but a few such lines find room even when the queue is full. */
 void slc_output_queue_put_urgent_line(slc_output_queue *queue, const char *prefix, const char *text, size_t length);
-/* From now on there is always room, and lines that do not fit are thrown away. */
+/* Makes the queue have room from now on: lines that do not fit are thrown away. */
 void slc_output_queue_let_go(slc_output_queue *queue);
 
 bool slc_output_queue_is_empty(slc_output_queue *queue);

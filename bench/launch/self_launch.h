@@ -1,4 +1,4 @@
-/* For subcommands that start their own ranks: runs the same program again, under the launcher. One thread. */
+/* Subcommands that start their own ranks run the same program again, under the launcher. One thread. */
 #pragma once
 
 #include "bench/launch/launch.h"

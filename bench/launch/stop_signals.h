@@ -17,8 +17,8 @@ bool slc_signal_is_ignored(int signal);
  * Errors: SYSTEM. */
 sluice_status slc_stop_signals_take(void);
 
-/* From now on the signals only raise *count, which must live until the process ends: a reader that is gone or the first
- * signal sets it to 1, the second signal to 2; the third ends the process. */
+/* Makes the signals only raise *count from now on, which must live until the process ends: a reader that is gone or the
+ * first signal sets it to 1, the second signal to 2; the third ends the process. */
 void slc_stop_signals_count(volatile sig_atomic_t *count);
 
 /* Reads the count; any thread. */

@@ -7,11 +7,11 @@ typedef struct {
     sluice_stream *stream; /* NULL: the host's clock tells */
     slc_event *events;     /* [most + 1]: when they began, and the end of each */
     uint32_t most, noted;  /* noted: ends since begin */
-    /* Since slc_iterations_clear. On the host the communication thread writes them while operations run. */
+    /* Times since slc_iterations_clear. On the host the communication thread writes them while operations run. */
     uint64_t began_ns, ended_ns, shortest_ns, longest_ns;
 } slc_iterations;
 
-/* For at most `most` iterations between begin and end. `stream` outlives *out, for which the caller calls
+/* Makes room for `most` iterations, at most, between begin and end. `stream` outlives *out, for which the caller calls
  * slc_iterations_fini, also after an error. Errors: MEMORY, those of the device. */
 sluice_status slc_iterations_init(sluice_stream *stream, uint32_t most, slc_iterations *out);
 void slc_iterations_fini(slc_iterations *iterations); /* a zeroed one is allowed */

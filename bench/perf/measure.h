@@ -35,11 +35,11 @@ typedef struct {
     double time_min_s, time_max_s;                 /* the shortest and the longest of any iteration on any rank */
     double algorithm_bytes_per_s, bus_bytes_per_s; /* as in nccl-tests, doc/PERFORMANCE.md */
     uint64_t wrong;                                /* number of wrong elements on all ranks */
-    /* With `beside`: a rank's floating-point operations per second without and with communication, mean over ranks; all
-     * ranks compute at the same time. */
+    /* A rank's floating-point operations per second where `beside` asks for them, without and with communication, mean
+     * over ranks; all ranks compute at the same time. */
     double compute_alone, compute_beside;
-    /* With `copy`: the time of plain copies in all ranks at once, from the memory that the operation reads to this
-     * rank's, of half as many bytes as the operation has to read and write; 0: there is none. */
+    /* The time, where `copy` asks for it, of plain copies in all ranks at once, from the memory that the operation
+     * reads to this rank's, of half as many bytes as the operation has to read and write; 0: there is none. */
     double copy_time_s;
 } slc_perf_row;
 

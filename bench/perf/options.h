@@ -27,7 +27,7 @@ typedef struct {
     const char *typed[SLC_PERF_OPTIONS_MAX];
 } slc_perf_options;
 
-/* On a wrong option argp prints the error and exits. Strings stay argv's. */
+/* Reads the command line. On a wrong option argp prints the error and exits. Strings stay argv's. */
 void slc_perf_options_parse(int argc, char **argv, slc_perf_options *out);
 
 /* The size after `size`, of which `least` is the smallest that is not 0. */

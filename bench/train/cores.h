@@ -31,7 +31,7 @@ void slc_cores_count(slc_rank_cores *of, uint64_t ranks, uint64_t threads, slc_c
 /* Collective: looks at this rank's affinity and counts all ranks'. Errors: MEMORY, those of a gather. */
 sluice_status slc_cores_look(sluice_world *world, uint64_t threads, slc_cores_use *out);
 
-/* As slc_cores_look, for a process that is alone. */
+/* Looks at the cores of a process that is alone, as slc_cores_look does at those of ranks. */
 void slc_cores_look_alone(uint64_t threads, slc_cores_use *out);
 
 /* A rank's share of the idle cores, rounded up: ranks of a host may meet on one. */

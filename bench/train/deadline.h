@@ -25,10 +25,10 @@ typedef struct {
 sluice_status slc_deadline_find(const slc_training_options *options, uint64_t begun_ns, time_t wall,
                                 slc_training_deadline *out);
 
-/* Before the first step. A save is first taken to write `bytes` at a slow disk's pace. */
+/* Begins to count, before the first step. A save is first taken to write `bytes` at a slow disk's pace. */
 void slc_deadline_begin(slc_training_deadline *deadline, uint64_t now_ns, uint64_t bytes);
 
-/* After a step: must the run stop here, so that its save and its end come in time? */
+/* Returns, after a step, whether the run must stop here, so that its save and its end come in time. */
 bool slc_deadline_after_step(slc_training_deadline *deadline, uint64_t now_ns);
 
 /* Called after a save that began at `from_ns`. */

@@ -47,7 +47,7 @@ typedef enum { SLUICE_MODEL_FAMILY_LIST(SLUICE_MODEL_FAMILY_ENUMERATOR) SLUICE_M
  * visual token of a masked patch), or with one class for the whole input (bert, vit, beit). */
 typedef enum { SLUICE_HEAD_TOKENS, SLUICE_HEAD_CLASSES } sluice_model_head;
 
-/* Fields that a family does not have are 0. roberta-prelayernorm has those of bert. */
+/* The configuration of a model. Fields that a family does not have are 0. roberta-prelayernorm has those of bert. */
 typedef struct {
     size_t struct_size; /* of this struct; SLUICE_INIT sets it */
     sluice_model_family family;
@@ -82,8 +82,8 @@ typedef struct {
     double drop_path;
 } sluice_model_config;
 
-/* A configuration by name. nano and mini are for bytes (vocabulary 256; bert's 264, with room for special tokens from
- * 256 on) and for small grey images. gpt2: nano, mini, small, medium, large, xl; bert, roberta-prelayernorm: nano,
+/* Gives a configuration by name. nano and mini are for bytes (vocabulary 256; bert's 264, with room for special tokens
+ * from 256 on) and for small grey images. gpt2: nano, mini, small, medium, large, xl; bert, roberta-prelayernorm: nano,
  * mini, base, large; vit: nano, mini, tiny, small, base, large, huge; beit: nano, mini, base, large. head:
  * SLUICE_HEAD_TOKENS for models of text, SLUICE_HEAD_CLASSES (1000) for vit and beit; change it afterwards. *out is
  * begun with SLUICE_INIT. Errors: ARGUMENT lists the names. */
@@ -94,13 +94,14 @@ SLUICE_API const char *sluice_model_size_name(sluice_model_family family, uint32
 /* Can there be such a model? Errors: ARGUMENT says which field cannot be. */
 SLUICE_API sluice_status sluice_model_config_check(const sluice_model_config *config);
 
-/* The three that follow take a configuration that sluice_model_config_check accepts. */
+/* sluice_model_param_count, _tokens and _targets take a configuration that sluice_model_config_check accepts. */
 
-/* Elements of all parameters, a shared one counted once; 0 for a struct without its size. */
+/* Returns the elements of all parameters, a shared one counted once; 0 for a struct without its size. */
 SLUICE_API uint64_t sluice_model_param_count(const sluice_model_config *config);
-/* Rows a sequence of `length` tokens: `length`; patches and one for vit and beit. */
+/* Returns how many rows a sequence of `length` tokens has: `length`; patches and one for vit and beit. */
 SLUICE_API uint32_t sluice_model_tokens(const sluice_model_config *config, uint32_t length);
-/* Targets a sequence: `length` for gpt2 and bert, patches for beit with SLUICE_HEAD_TOKENS, 1 for classes. */
+/* Returns how many targets a sequence has: `length` for gpt2 and bert, patches for beit with SLUICE_HEAD_TOKENS, 1 for
+ * classes. */
 SLUICE_API uint32_t sluice_model_targets(const sluice_model_config *config, uint32_t length);
 
 typedef struct sluice_model sluice_model; /* a model, registered on a runtime */
@@ -114,9 +115,10 @@ typedef struct {
      * GPT-2's and BERT's head has the embedding's, whose table it shares. */
     const char *precision;
     uint64_t dropout_seed; /* dropout and drop_path are functions of it, the step, the sequence and the place */
-    /* In [0, 1). Training wants each target with 1 - label_smoothing and spreads the rest over all classes evenly, as
-     * PyTorch's CrossEntropyLoss(label_smoothing=) does: the losses of sluice_model_backward and sluice_model_loss are
-     * of that. sluice_model_evaluate gives the plain loss. 0: none. */
+    /* The share of each target that is spread over other answers, in [0, 1). Training wants each target with 1 -
+     * label_smoothing and spreads the rest over all classes evenly, as PyTorch's CrossEntropyLoss(label_smoothing=)
+     * does: the losses of sluice_model_backward and sluice_model_loss are of that. sluice_model_evaluate gives the
+     * plain loss. 0: none. */
     double label_smoothing;
     /* The model is not trained: its parameters are frozen, so that neither gradients nor optimizer states nor what
      * backward would read takes memory. sluice_model_forward is then UNSUPPORTED. */
@@ -133,16 +135,16 @@ typedef struct {
     /* > 0: sluice_model_step runs so many micro-batches a step, those of sluice_config.micro_batches. On "cpu" the
      * model keeps targets and losses of all of them, which count in the budget. 0: one is kept. */
     uint32_t micro_batches;
-    /* With length_step: no micro-batch is shorter than this, so that the model is made sooner; a multiple of
-     * length_step, <= length. 0: length_step. */
+    /* The least tokens of a sequence, with length_step: no micro-batch is shorter, so that the model is made sooner. A
+     * multiple of length_step, <= length. 0: length_step. */
     uint32_t length_least;
-    /* With length_step: a micro-batch of L tokens a sequence may have batch * floor(length / L) sequences, as many as
+    /* Lets a micro-batch of L tokens a sequence, with length_step, have batch * floor(length / L) sequences, as many as
      * have the tokens of a whole one (sluice_batch.sequences). */
     bool folds;
     /* Lets sluice_model_observe note how much blocks change their inputs. It needs 8 bytes a block and row of the
      * host's memory, which count in the budget on "cpu", and scratch for one block. false: nothing is noted. */
     bool observe;
-    /* With length_step, without folds: lengths for which the model registers shapes of the runtime
+    /* Lengths, with length_step and without folds, for which the model registers shapes of the runtime
      * (sluice_activation_shape), falling, each a multiple of length_step from length_least up and below `length`. Shape
      * k is for micro-batches of shape_lengths[k - 1] tokens a sequence, or fewer: a step whose micro-batches are no
      * longer on any rank may have it (sluice_model_shape). At most SLUICE_SHAPES_MOST; copied. */
@@ -163,16 +165,16 @@ typedef struct {
 SLUICE_API sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config *config,
                                              const sluice_model_options *options, sluice_model **out);
 SLUICE_API void sluice_model_destroy(sluice_model *model); /* NULL is allowed; touches no runtime */
-/* The highest shape (sluice_step_options.shape) that holds micro-batches of `length` tokens a sequence; 0 for those
- * that need the whole model, and for NULL. */
+/* Returns the highest shape (sluice_step_options.shape) that holds micro-batches of `length` tokens a sequence; 0 for
+ * those that need the whole model, and for NULL. */
 SLUICE_API uint32_t sluice_model_shape(const sluice_model *model, uint32_t length);
-/* The configuration, valid as long as the model; NULL for NULL. */
+/* Returns the configuration, valid as long as the model; NULL for NULL. */
 SLUICE_API const sluice_model_config *sluice_model_get_config(const sluice_model *model);
 
-/* First values as the papers have them, after commit: normal with deviation .02 (GPT-2's projections onto the residual
- * stream .02/sqrt(2L), section 2.3 of its paper and Hugging Face's initializer_range), biases 0, norms 1, layer_scale
- * if there is one. A function of `seed` alone, not of the world. Local: every rank calls it alike. Errors: as
- * sluice_param_write. */
+/* Writes first values as the papers have them, after commit: normal with deviation .02 (GPT-2's projections onto the
+ * residual stream .02/sqrt(2L), section 2.3 of its paper and Hugging Face's initializer_range), biases 0, norms 1,
+ * layer_scale if there is one. A function of `seed` alone, not of the world. Local: every rank calls it alike. Errors:
+ * as sluice_param_write. */
 SLUICE_API sluice_status sluice_model_init(sluice_model *model, uint64_t seed);
 
 /* ---- Weights: Hugging Face's files ---- */
@@ -206,10 +208,10 @@ SLUICE_API const char *sluice_model_new_param(const sluice_model *model, uint32_
  * overwrites. Local: every rank calls it alike. Errors: as sluice_param_write. */
 SLUICE_API sluice_status sluice_model_init_new(sluice_model *model, uint64_t seed);
 
-/* Collective, between steps; rank 0 writes config.json and model.safetensors (fp32) into the folder, which must exist:
- * transformers' from_pretrained and sluice_model_load read them. Each file takes its place when it is whole. Errors:
- * PATH and IO (rank 0 cannot write; other ranks get IO), ARGUMENT (rank 0: the path is too long); as sluice_param_read.
- */
+/* Writes config.json and model.safetensors (fp32) into the folder, which must exist. Collective, between steps; rank 0
+ * writes. transformers' from_pretrained and sluice_model_load read them. Each file takes its place when it is whole.
+ * Errors: PATH and IO (rank 0 cannot write; other ranks get IO), ARGUMENT (rank 0: the path is too long); as
+ * sluice_param_read. */
 SLUICE_API sluice_status sluice_model_save(sluice_model *model, const char *folder);
 
 /* A micro-batch in host memory, row-major; read before the call returns, on every device. */
@@ -236,20 +238,20 @@ typedef struct {
     uint64_t sequences;
 } sluice_batch;
 
-/* One micro-batch, between sluice_step_begin and _end: forward, then backward. Errors: ARGUMENT (no targets; a token,
- * type, target or loss_divisor out of its range; arrays that the family lacks or needs): nothing has happened; as
- * sluice_forward_begin; what `check` returned (below). */
+/* Runs the forward of a micro-batch, between sluice_step_begin and _end; sluice_model_backward follows. Errors:
+ * ARGUMENT (no targets; a token, type, target or loss_divisor out of its range; arrays that the family lacks or needs):
+ * nothing has happened; as sluice_forward_begin; what `check` returned (below). */
 SLUICE_API sluice_status sluice_model_forward(sluice_model *model, const sluice_batch *batch);
 /* Adds the gradient of the loss of this micro-batch and gives that loss, of this rank, for which it waits: the mean
  * over its targets (cross-entropy, in nats), or their sum over loss_divisor. A micro-batch whose targets are all -1
  * adds zero, and its loss is 0. loss NULL: it does not wait for the device, which may be at work when it returns.
  * Errors: as sluice_backward_begin; what `check` returned; SYSTEM (the device failed). */
 SLUICE_API sluice_status sluice_model_backward(sluice_model *model, double *loss);
-/* The mean of the losses of this rank's micro-batches that went through sluice_model_backward in this step: of all
- * since the number of updates changed, or since the first sluice_model_forward behind the last call of this function,
- * whichever was later, so that one call a step gives that step's, a skipped one's too. Waits for them. May be called,
- * more than once, from a backward on until the next sluice_model_forward, also after sluice_step_end, when there is
- * nothing left to wait for. Errors: ORDER (at another time), SYSTEM (the device failed). */
+/* Gives the mean of the losses of this rank's micro-batches that went through sluice_model_backward in this step: of
+ * all since the number of updates changed, or since the first sluice_model_forward behind the last call of this
+ * function, whichever was later, so that one call a step gives that step's, a skipped one's too. Waits for them. May be
+ * called, more than once, from a backward on until the next sluice_model_forward, also after sluice_step_end, when
+ * there is nothing left to wait for. Errors: ORDER (at another time), SYSTEM (the device failed). */
 SLUICE_API sluice_status sluice_model_loss(sluice_model *model, double *loss);
 
 /* Progressive layer dropping: a step may leave blocks out. sluice_model_block gives the layers for
@@ -257,7 +259,7 @@ SLUICE_API sluice_status sluice_model_loss(sluice_model *model, double *loss);
  * out, in training alone. sluice_model_forward and _step refuse that (UNSUPPORTED) for a model whose norms come after
  * the branches, and next to layers of another precision. Local, any time. */
 SLUICE_API const sluice_layer *sluice_model_block(const sluice_model *model, uint32_t block);
-/* Both branches of a block are multiplied by `factor` in training from the next micro-batch on, until the next call; 1
+/* Has both branches of a block multiplied by `factor` in training from the next micro-batch on, until the next call; 1
  * at first. Evaluations use 1. The product at the end of a branch takes it, so that it costs no pass over memory.
  * Local, between steps. Errors: ARGUMENT (no such block; a factor that as a float is not above 0 and finite),
  * UNSUPPORTED (a model made without scales_branches). */
@@ -270,8 +272,8 @@ SLUICE_API sluice_status sluice_model_scale_branches(sluice_model *model, uint32
  * sluice_model_forward and _backward. */
 SLUICE_API sluice_status sluice_model_step(sluice_model *model, const sluice_batch *batches, bool *here);
 
-/* While it is on, training's forwards note how much each block changes its input, which changes no weight; local, takes
- * effect with the next forward. Errors: UNSUPPORTED (the model was made without sluice_model_options.observe). */
+/* Switches whether training's forwards note how much each block changes its input, which changes no weight. Local;
+ * takes effect with the next forward. Errors: UNSUPPORTED (the model was made without sluice_model_options.observe). */
 SLUICE_API sluice_status sluice_model_observe(sluice_model *model, bool on);
 /* Gives two means for block `block`, from 0, over the rows (tokens, patches, padding too) of the last micro-batch of
  * this rank that was observed, with the block's input x and output y: of |y| / |x|, and of the cosine of the angle
@@ -279,11 +281,11 @@ SLUICE_API sluice_status sluice_model_observe(sluice_model *model, bool on);
  * sluice_step_end. Local. Errors: ARGUMENT (no such block), UNSUPPORTED (as sluice_model_observe). */
 SLUICE_API sluice_status sluice_model_observed(sluice_model *model, uint32_t block, double *norm_ratio, double *cosine);
 
-/* Between steps, without dropout; brackets itself with sluice_evaluate_begin and _end, so every rank calls it equally
- * often. *loss: this rank's mean over the targets, or their sum over loss_divisor; NaN if `targets` is NULL, and for
- * the mean over none, and on ranks of a pipeline that do not hold the last layer, whose logits are not written either.
- * logits: NULL or fp32, host memory: batch x tokens x vocabulary (beit: the patches' rows), or
- * batch x classes. Errors: as sluice_model_forward and sluice_evaluate_begin. */
+/* Runs the forward of a batch without dropout, between steps. It brackets itself with sluice_evaluate_begin and _end,
+ * so every rank calls it equally often. *loss: this rank's mean over the targets, or their sum over loss_divisor; NaN
+ * if `targets` is NULL, and for the mean over none, and on ranks of a pipeline that do not hold the last layer, whose
+ * logits are not written either. logits: NULL or fp32, host memory: batch x tokens x vocabulary (beit: the patches'
+ * rows), or batch x classes. Errors: as sluice_model_forward and sluice_evaluate_begin. */
 SLUICE_API sluice_status sluice_model_evaluate(sluice_model *model, const sluice_batch *batch, double *loss,
                                                float *logits);
 
@@ -297,7 +299,7 @@ SLUICE_API sluice_status sluice_model_evaluate(sluice_model *model, const sluice
  * failed. Errors: ARGUMENT (no tokens, a token beyond the vocabulary, more tokens than the cache has room for),
  * UNSUPPORTED (a model without a cache); as sluice_evaluate_begin; what `check` returned. */
 SLUICE_API sluice_status sluice_model_extend(sluice_model *model, const int32_t *tokens, uint32_t count, float *logits);
-/* Tokens that the cache holds; 0 for a model without one. */
+/* Returns how many tokens the cache holds; 0 for a model without one. */
 SLUICE_API uint32_t sluice_model_cached(const sluice_model *model);
 /* Keeps the first `tokens` tokens of the cache and forgets the others; 0 begins a new sequence. Errors: ARGUMENT (the
  * cache holds fewer), UNSUPPORTED (a model without a cache). */

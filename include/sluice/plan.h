@@ -162,9 +162,9 @@ SLUICE_API sluice_status sluice_runtime_layer_times_set(sluice_runtime *rt, uint
 typedef struct {
     size_t struct_size; /* of this struct; SLUICE_INIT sets it */
     double update_s;    /* an element's update, on the rank that takes longest */
-    double
-        message_latency_s; /* a message of so many bytes from one stage to the next takes message_latency_s + bytes */
-    double message_bytes_per_s; /* / message_bytes_per_s, over the slowest cut */
+    /* A message of B bytes from one stage to the next takes message_latency_s + B / message_bytes_per_s, over the
+     * slowest cut. */
+    double message_latency_s, message_bytes_per_s;
 } sluice_stage_times;
 
 /* Measures these times: updates as the latest steps took them; messages by some that are sent over one cut after the

@@ -67,37 +67,38 @@ SLUICE_API sluice_status sluice_world_create(const sluice_world_config *config, 
  * is allowed. In a child that a fork made it does nothing. */
 SLUICE_API void sluice_world_destroy(sluice_world *world);
 
-/* Who this rank is: 0 to size - 1. The local ones count the ranks that reach each other through memory, this one
- * included. */
+/* Say which rank this is, from 0 to size - 1, and how many there are. The local functions count only the ranks that
+ * reach each other through memory, this one included. */
 SLUICE_API int sluice_world_rank(const sluice_world *world);
 SLUICE_API int sluice_world_size(const sluice_world *world);
 SLUICE_API int sluice_world_local_rank(const sluice_world *world);
 SLUICE_API int sluice_world_local_size(const sluice_world *world);
 
-/* "alone" (one rank), "direct" (all peers by memory), "messages", "mixed", or, while a runtime works on GPUs, "device"
- * (collectives on their memory): what results should say. */
+/* Names the way on which bulk data go: "alone" (one rank), "direct" (all peers by memory), "messages", "mixed", or,
+ * while a runtime works on GPUs, "device" (collectives on their memory): what results should say. */
 SLUICE_API const char *sluice_world_path(const sluice_world *world);
-/* The transport in use, with what it wraps: "ucx", "throttle(ucx)"; "none" if messages are not needed. */
+/* Names the transport in use, with what it wraps: "ucx", "throttle(ucx)"; "none" if messages are not needed. */
 SLUICE_API const char *sluice_world_transport(const sluice_world *world);
 
-/* Small blocking collectives on ordinary memory, for loss values, configuration and results. Not for bulk data: they go
- * through the rendezvous connection. Every rank calls the same with the same size. One that is complete returns
- * SLUICE_OK even if another rank fails right after it. After a failure each returns it again. A rank that waits in
- * vain is told. Memory of 0 bytes may be NULL.
- * Errors: ARGUMENT (more than 1 GiB at a time, all_gather's from all ranks together; a root that is no rank), MISMATCH
- * (the others' calls can never meet this one: names each rank's), TIMEOUT (names a rank that is absent; timeout_s),
- * PEER (a rank died or left), what else the world failed with. */
+/* The functions that follow are small blocking collectives on ordinary memory, for loss values, configuration and
+ * results. Not for bulk data: they go through the rendezvous connection. Every rank calls the same with the same size.
+ * One that is complete returns SLUICE_OK even if another rank fails right after it. After a failure each returns it
+ * again. A rank that waits in vain is told. Memory of 0 bytes may be NULL. Errors: ARGUMENT (more than 1 GiB at a time,
+ * all_gather's from all ranks together; a root that is no rank), MISMATCH (the others' calls can never meet this one:
+ * names each rank's), TIMEOUT (names a rank that is absent; timeout_s), PEER (a rank died or left), what else the world
+ * failed with. */
 
 /* Returns when every rank has called it. */
 SLUICE_API sluice_status sluice_world_barrier(sluice_world *world);
-/* `data` of `root`, `bytes` of it, on every rank. */
+/* Gives every rank `bytes` of `root`'s `data`, in its own `data`. */
 SLUICE_API sluice_status sluice_world_broadcast(sluice_world *world, void *data, size_t bytes, int root);
-/* `data` of `root`, `bytes` of it, on every rank, or `root`'s failure: `status`, which counts on `root` alone, and this
+/* Gives every rank `bytes` of `root`'s `data`, or `root`'s failure: `status`, which counts on `root` alone, and this
  * thread's error line there. So what one rank does for all, as writing a file, ends alike on all. Errors: that status,
  * with `root`'s line and `data` as it was; those above. */
 SLUICE_API sluice_status sluice_world_share(sluice_world *world, sluice_status status, void *data, size_t bytes,
                                             int root);
-/* `bytes` of each rank's `src`, rank r's at dst + r * bytes on every rank. `src` may lie at its own place in `dst`. */
+/* Gives every rank `bytes` of each rank's `src`: rank r's at dst + r * bytes. `src` may lie at its own place in `dst`.
+ */
 SLUICE_API sluice_status sluice_world_all_gather(sluice_world *world, const void *src, size_t bytes, void *dst);
 /* Replaces `count` values by their sums over all ranks, in double, added in rank order: the same bits on every rank. */
 SLUICE_API sluice_status sluice_world_all_reduce(sluice_world *world, double *values, size_t count);
@@ -107,8 +108,8 @@ SLUICE_API sluice_status sluice_world_all_reduce(sluice_world *world, double *va
  * Errors: MISMATCH (the first rank whose fingerprint is not rank 0's), and those above. */
 SLUICE_API sluice_status sluice_world_same(sluice_world *world, const char *what, uint64_t fingerprint);
 
-/* The first failure that this world has seen, with its line as this thread's error: SLUICE_OK while it is healthy.
- * Never blocks. */
+/* Returns the first failure that this world has seen, with its line as this thread's error; SLUICE_OK while it is
+ * healthy. Never blocks. */
 SLUICE_API sluice_status sluice_world_check(sluice_world *world);
 
 #ifdef __cplusplus

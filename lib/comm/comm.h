@@ -237,8 +237,8 @@ void slc_comm_fail(slc_comm *comm, sluice_status status, const char *line);
  * All bytes of an operation are counted once it is complete. */
 uint64_t slc_comm_bytes_sent(const slc_comm *comm);
 
-/* This rank's communicating operations since creation. Ranks that are reached through messages are never seen to come
- * late: waiting for them counts as carrying. */
+/* Times of this rank's communicating operations since creation. Ranks that are reached through messages are never seen
+ * to come late: waiting for them counts as carrying. */
 typedef struct {
     double carried_s;    /* an operation at which all ranks were was not complete */
     double late_s;       /* from when this rank was at an operation until all were: the sum over operations */

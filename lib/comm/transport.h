@@ -50,7 +50,7 @@ static inline bool slc_transport_has_collectives(const slc_transport *transport)
 /* Marks every descriptor that can be found from those that the transport offers to poll, so that a program which this
  * process starts with exec does not keep them. Descriptors that the transport opens later are its own affair. */
 void slc_transport_close_on_exec(const slc_transport *transport);
-/* For a child that was forked: closes the same descriptors and forgets the transport without calling it. */
+/* Closes the same descriptors in a child that was forked, and forgets the transport without calling it. */
 void slc_transport_give_up(slc_transport *transport);
 
 const char *slc_transport_describe(const slc_transport *transport);

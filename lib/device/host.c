@@ -89,7 +89,7 @@ static sluice_status host_segment_create(slc_device *device, size_t bytes, slc_s
 {
     size_t rounded = whole_pages(bytes);
     if (!rounded) return slc_error(SLUICE_ERR_ARGUMENT, "segment of %zu bytes: too large", bytes);
-    /* Where memory may not be overcommitted, a memfd's addresses still cost nothing. */
+    /* A memfd's addresses cost nothing even if memory may not be overcommitted. */
     if (device->alone && !map_for_one(device, rounded, out)) return SLUICE_OK;
     int fd = memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0 && (errno == EPERM || errno == EACCES || errno == ENOSYS)) return map_for_one(device, rounded, out);
@@ -167,7 +167,8 @@ static void *populate_part(void *argument)
     return NULL;
 }
 
-/* As many as there are cores for this process, and no more than have something to do. */
+/* Returns how many threads populate memory: as many as this process has cores, and no more than have something to do.
+ */
 static size_t populating_threads(size_t bytes)
 {
     cpu_set_t set;

@@ -20,8 +20,8 @@ sluice_status slc_pieces_note(slc_pieces *pieces);
 /* Waits until all pieces are done. */
 sluice_status slc_pieces_wait(slc_pieces *pieces);
 
-/* Both are asked after slc_pieces_wait. between: *count is the number of pieces that were done between two events, both
- * done and later than create, with the shares of those that an event cuts. mean: seconds of a piece, but for the first,
- * before which the stream was idle; 0 if there are fewer than two. */
+/* Tell what pieces took, after slc_pieces_wait. between: *count is the number of pieces that were done between two
+ * events, both done and later than create, with the shares of those that an event cuts. mean: seconds of a piece, but
+ * for the first, before which the stream was idle; 0 if there are fewer than two. */
 sluice_status slc_pieces_between(const slc_pieces *pieces, const slc_event *from, const slc_event *to, double *count);
 double slc_pieces_mean_s(const slc_pieces *pieces);

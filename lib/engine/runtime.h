@@ -8,7 +8,7 @@
 sluice_status slc_runtime_fail(sluice_runtime *rt, sluice_status status);
 /* Notes that every rank finds the failure `status` in this call, as in data that they have exchanged; returns it. */
 sluice_status slc_runtime_alike(sluice_runtime *rt, sluice_status status);
-/* As sluice_world_share, of rank 0; its failure is alike on every rank. */
+/* Shares the data and the status of rank 0 as sluice_world_share does; its failure is alike on every rank. */
 sluice_status slc_runtime_share(sluice_runtime *rt, sluice_status status, void *data, size_t bytes);
 /* Returns the failure of an earlier call, or of the world; SLUICE_OK. */
 sluice_status slc_runtime_healthy(sluice_runtime *rt);

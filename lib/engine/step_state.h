@@ -37,7 +37,7 @@ typedef struct slc_step_state {
                                          caller's thread alone, after the agreement */
     double *norms; /* that the optimizer asks for, of all parameters, after agreement; kept from step to step */
 
-    /* For units under onebit. */
+    /* Settings and results of units under onebit. */
     slc_step_mode mode;
     bool compressed;                /* the step's phase */
     bool average_off, exchange_off; /* in this step they are neither averaged nor exchanged */

@@ -14,7 +14,7 @@ bool slc_isa_available(slc_isa isa);   /* it is compiled in, and this processor 
 const char *slc_isa_name(slc_isa isa); /* "baseline", "avx2", "avx512" */
 /* Does SLUICE_KERNELS_ISA name a set that this processor has? Then it is *isa. */
 bool slc_isa_is_set(slc_isa *isa);
-/* For tests: makes later kernels use `isa`. Errors: UNSUPPORTED. */
+/* Makes later kernels use `isa`, for tests. Errors: UNSUPPORTED. */
 sluice_status slc_isa_force(slc_isa isa);
 
 /* A fast kernel works on items first..last-1. `part` numbers this range among those of one call (host.h). */

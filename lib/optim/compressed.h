@@ -93,8 +93,8 @@ enum {
 };
 
 typedef struct {
-    /* For averaged gradients. States and all per-parameter norms are declared here; in the place of its `agreed` is the
-     * one below. */
+    /* The optimizer as it is for averaged gradients. States and all per-parameter norms are declared here; in the place
+     * of its `agreed` is the one below. */
     sluice_optimizer optimizer;
     const char *local_name[SLC_LOCAL_MAX]; /* of all phases: for checkpoints */
 
@@ -114,11 +114,11 @@ typedef struct {
      * again for a step that was skipped. */
     slc_step_mode (*begin_step)(void *context, uint64_t step, double learning_rate, bool exchange_now);
 
-    /* Both work on one unit. compress reads gradients, states, local arrays and residues, writes packets and residues.
-     * apply reads results; it, and local, write values (`rounded` too), states and local arrays. *bad, UINT32_MAX
-     * or lower before, becomes the lowest `parameter` of a tensor that is not finite; else it is left alone. Such a
-     * tensor's packets say so to all ranks (compress.h), and apply leaves it as it was, on every rank alike. `local`:
-     * NULL if no phase has such steps. */
+    /* Work on one unit. compress reads gradients, states, local arrays and residues, writes packets and residues. apply
+     * reads results; it, and local, write values (`rounded` too), states and local arrays. *bad, UINT32_MAX or lower
+     * before, becomes the lowest `parameter` of a tensor that is not finite; else it is left alone. Such a tensor's
+     * packets say so to all ranks (compress.h), and apply leaves it as it was, on every rank alike. `local`: NULL if no
+     * phase has such steps. */
     sluice_status (*compress)(void *context, const slc_onebit_unit *unit, uint32_t *bad);
     sluice_status (*apply)(void *context, const slc_onebit_unit *unit, uint32_t *bad);
     sluice_status (*local)(void *context, const slc_onebit_unit *unit, uint32_t *bad);

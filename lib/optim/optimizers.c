@@ -1,5 +1,5 @@
 /* A row for each optimizer. A new one is a row here, its struct in sluice/optimizer.h and its field in
- * sluice/runtime.h; docs/training.md says what the command's options mean.
+ * sluice/config.h; docs/training.md says what the command's options mean.
  * tests/onebit/onebit_config_test.c covers this file. */
 #include "lib/optim/optimizers.h"
 

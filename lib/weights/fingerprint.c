@@ -9,8 +9,8 @@ enum { LANES = SLC_FINGERPRINT_LANES, BLOCK_BYTES = SLC_FINGERPRINT_BLOCK * size
 
 static const uint64_t multiplier = UINT64_C(0x9e3779b97f4a7c15); /* odd */
 
-/* Both halves of a word are fp32 values. The exponent's lowest place added to it carries into the sign's place if all
- * its bits are set, which means NaN or infinity, and never further. */
+/* A word has two fp32 values. The exponent's lowest place added to it carries into the sign's place if all its bits are
+ * set, which means NaN or infinity, and never further. */
 static const uint64_t exponents = UINT64_C(0x7f8000007f800000), lowest_places = UINT64_C(0x0080000000800000),
                       carries = UINT64_C(0x8000000080000000);
 

@@ -58,7 +58,7 @@ static bool is_past_late(const simulation *s, const leftover *left)
     return left->opened + (int64_t)s->lanes.operation_count >= end;
 }
 
-/* After how many passes the lanes' state repeats; 0: not yet. */
+/* Returns after how many passes the lanes' state repeats; 0: not yet. */
 static uint32_t cycle_of(const simulation *s)
 {
     double tolerance_s = 1e3 * s->lanes.tiny_s;

@@ -1,4 +1,4 @@
-/* From a row of shapes to a profile. */
+/* Makes a profile of a row of shapes. */
 #include "sched/study/made_profile.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,4 @@
-/* From a table of layers to a profile. */
+/* Makes a profile of a table of layers. */
 #include "sched/study/published.h"
 
 #include "lib/base/status.h"

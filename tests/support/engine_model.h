@@ -37,7 +37,7 @@ typedef struct {
     uint64_t chance, update_chance; /* of delays: others on every rank, for each thread; 0: no delays */
 } engine_model;
 
-/* In a rank: creates the runtime for w->t and w->rank, registers the model, commits, and writes the first values.
+/* Creates, in a rank, the runtime for w->t and w->rank, registers the model, commits, and writes the first values.
  * Returns 0, or 1 after a line on standard error. */
 int engine_model_build(engine_model *w, sluice_world *world);
 void engine_model_destroy(engine_model *w);

@@ -105,7 +105,7 @@ static inline int run_ranks(int size, rank_function function, void *context, int
     return run_ranks_codes(size, function, context, limit_s, codes);
 }
 
-/* For use in a rank: fails it with the place and the library's line. */
+/* Fails a rank whose condition does not hold, with the place and the library's line. */
 #define RANK_CHECK(condition)                                                                                          \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \

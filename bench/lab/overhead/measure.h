@@ -20,6 +20,6 @@ typedef struct {
     double spread_s; /* spread of the engine's own CPU time: half the range of the middle half of the rounds */
 } slc_overhead_row;
 
-/* Under strategy dp and schedule serial. Errors: MISMATCH if the weights made by hand differ from the engine's; those
- * of the runtime. */
+/* Measures the engine beside training by hand, under strategy dp and schedule serial. Errors: MISMATCH if the weights
+ * made by hand differ from the engine's; those of the runtime. */
 sluice_status slc_overhead_measure(sluice_world *world, const slc_overhead_config *config, slc_overhead_row *row);

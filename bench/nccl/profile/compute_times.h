@@ -15,8 +15,9 @@ typedef struct {
      * its reduction. The first unit's begins with the forward's end, which cannot be seen: its upper bound alone. */
     slc_time_bounds *backward;
     slc_time_bounds together; /* of all backwards but the first: their bounds may be far below the bounds' sum */
-    /* From the end of a step's last reduction to the beginning of the next step's first one: the optimizer, the whole
-     * forward, the first unit's backward. The upper bound leaves the first gather out, the lower bound all gathers. */
+    /* The time from the end of a step's last reduction to the beginning of the next step's first one: the optimizer,
+     * the whole forward, the first unit's backward. The upper bound leaves the first gather out, the lower bound all
+     * gathers. */
     slc_time_bounds forward;
     double step_s;
     size_t steps; /* with times, of the rank that has fewest */

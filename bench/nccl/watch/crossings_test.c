@@ -20,7 +20,7 @@ static void crossed_communicators(void **state)
     }
     scene_expect(&s, SLC_NCCL_FOUND_CROSSED,
                  "communicator aaaa (2 ranks) and communicator bbbb (2 ranks) are called in opposite");
-    /* In one group, or in two streams, there is no order. */
+    /* Calls in one group, or in two streams, have no order. */
     for (size_t k = 2; k < 4; k++) s.processes[0].entries[k].group = 5;
     scene_expect_nothing(&s);
     for (size_t k = 2; k < 4; k++) s.processes[0].entries[k].group = 0;

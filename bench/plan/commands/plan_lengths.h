@@ -33,7 +33,7 @@ void slc_plan_lengths_fini(slc_plan_lengths *lengths);
 sluice_status slc_plan_lengths_plan(slc_plan_lengths *lengths, slc_phase_plan whole, const slc_plan_request *request,
                                     uint64_t budget_bytes);
 
-/* Two functions of a slc_whole_run, whose context is a slc_plan_lengths. */
+/* Functions of a slc_whole_run, whose context is a slc_plan_lengths. */
 slc_phase_plan slc_plan_lengths_plan_of(void *context, const slc_recipe_step *size);
 void slc_plan_lengths_set_times(void *context, const slc_phase_plan *under, const slc_recipe_step *size,
                                 slc_times *times);

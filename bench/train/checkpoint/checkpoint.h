@@ -45,8 +45,8 @@ sluice_status slc_training_saved_run(const char *folder, slc_training_options *o
  * the saved run. Errors: those of reading the checkpoint. */
 sluice_status slc_training_resume_freeze(slc_training_options *options);
 
-/* Before the first step: can all ranks write to --save DIR, and does no other run keep its checkpoints there? Errors:
- * PATH, IO, ARGUMENT. */
+/* Checks, before the first step, that all ranks can write to --save DIR, and that no other run keeps its checkpoints
+ * there. Errors: PATH, IO, ARGUMENT. */
 sluice_status slc_training_save_check(const slc_training_identity *run, sluice_runtime *rt);
 
 /* Begins to save, as sluice_checkpoint_begin does; sluice_checkpoint_end ends it. */

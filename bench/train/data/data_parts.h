@@ -62,7 +62,7 @@ typedef struct {
     slc_training_words words; /* a framed window stands between words.special.first and .last */
     uint32_t inside;          /* tokens of the text in a window */
     bool labelled;            /* a window has one target, its file */
-    /* To train, a window becomes so many sequences of so many tokens, with what frames them. */
+    /* A window that is trained on becomes so many sequences of so many tokens, with what frames them. */
     uint32_t pieces, piece_length;
     int32_t *row; /* of a window that becomes others */
     uint32_t file_count;
@@ -71,7 +71,8 @@ typedef struct {
     uint8_t *attention_mask; /* of data that was opened whole, bert only */
 } slc_training_text;
 
-/* Zeroed but for what is given, which it owns then; NULL: no memory, and the records stay the caller's. */
+/* Makes data of text, zeroed but for what is given, which it owns then. NULL without memory; then the records stay the
+ * caller's. */
 slc_training_data *slc_training_text_create(slc_data_type type, slc_records *records, slc_records *evaluation);
 sluice_status slc_training_text_open(const slc_training_options *options, const slc_training_data_watch *watch,
                                      sluice_model_config *model, slc_training_data *data);
@@ -82,7 +83,7 @@ sluice_status slc_training_text_in_order(slc_training_text *text, const sluice_m
 
 /* ---- Examples ---- */
 
-/* These two are for examples what slc_training_text_create and slc_training_text_open are for text. */
+/* Make and open examples, as slc_training_text_create and slc_training_text_open do text. */
 slc_training_data *slc_training_examples_create(slc_records *records, slc_records *evaluation);
 sluice_status slc_training_examples_open(const slc_training_options *options, const slc_training_data_watch *watch,
                                          sluice_model_config *model, slc_training_data *data);

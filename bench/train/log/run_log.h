@@ -22,7 +22,7 @@ sluice_status slc_training_log_check(const slc_training_options *options);
 /* Opens the files that the options ask for, and changes none. Errors: as above, MEMORY, SYSTEM. */
 sluice_status slc_training_log_open(const slc_training_options *options, slc_training_log **out);
 
-/* Before the first step: removes what earlier logs say of steps after number `steps_before`, and writes run.json and
+/* Removes, before the first step, what earlier logs say of steps after number `steps_before`, and writes run.json and
  * options.json. `about` is taken over: what run.json has besides options, folder and command line; it may be NULL if
  * there is no --log. Errors: PATH, IO, MEMORY. */
 sluice_status slc_training_log_begin(slc_training_log *log, uint64_t steps_before, json_t *about);

@@ -14,7 +14,7 @@ bool slc_batch_options_grow(const slc_training_options *options);
 /* Returns what --lr is multiplied by in a step of so many sequences of all ranks. */
 double slc_batch_options_rate_factor(const slc_training_options *options, uint64_t sequences);
 
-/* For a run that only measures: all steps have all micro-batches, and --lr. */
+/* Gives all steps all micro-batches, and --lr, as a run that only measures has them. */
 void slc_batch_options_drop(slc_training_options *options);
 
 /* Writes words such as ", times sequences / 256"; "" where the rate follows no batch. */

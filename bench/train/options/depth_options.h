@@ -13,7 +13,7 @@ sluice_status slc_depth_options_check(const slc_training_options *options, const
 bool slc_depth_options_drop_layers(const slc_training_options *options);
 slc_recipe_depth slc_depth_options_recipe(const slc_training_options *options);
 
-/* For a run that only measures: all steps run all layers. */
+/* Has all steps run all layers, as a run that only measures does. */
 void slc_depth_options_drop(slc_training_options *options);
 
 /* Writes words such as ", of all 12 layers at first and of 9.25 in the mean later"; "" where no layer is left out. */

@@ -23,7 +23,7 @@ bool slc_length_options_vary(const slc_training_options *options);
 void slc_length_options_set_model(const slc_training_options *options, uint32_t shapes[SLUICE_SHAPES_MOST],
                                   sluice_model_options *model);
 
-/* For a run that only measures: all steps have whole sequences. */
+/* Gives all steps whole sequences, as a run that only measures has them. */
 void slc_length_options_drop(slc_training_options *options);
 
 /* Writes words such as ", lengths growing from 64 to 1024 over 15000 steps"; "" without a curriculum. */

@@ -22,7 +22,7 @@ sluice_status slc_lr_schedule_check_last(const slc_lr_schedule *schedule, double
 /* Returns where the schedule comes to its end, with the default in place; 0: it has no end. */
 uint64_t slc_lr_schedule_horizon(const slc_training_options *options);
 
-/* For a run that only measures, in fewer steps than the schedule has: the constant rate, with no warm-up. */
+/* Sets the constant rate, with no warm-up, for a run that only measures, in fewer steps than the schedule has. */
 void slc_lr_schedule_drop(slc_training_options *options);
 
 /* Writes a line such as "0.001 after a warm-up over 10 steps, then cosine to 0.0001 at step 100". */

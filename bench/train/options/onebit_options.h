@@ -32,5 +32,5 @@ void slc_training_onebit(const slc_training_options *options, sluice_onebit *out
 /* Gives the settings of a compressed optimizer that slc_training_onebit sets; null for others. NULL: no memory. */
 json_t *slc_training_onebit_json(const slc_training_options *options);
 
-/* For a sweep over optimizers: removes the options that are for another kind of optimizer than the one they name. */
+/* Removes the options that are for another kind of optimizer than the one they name: a sweep has several optimizers. */
 void slc_training_onebit_only(slc_training_options *options);

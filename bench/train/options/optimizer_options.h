@@ -23,5 +23,5 @@ void slc_training_optimizer_fill(slc_training_options *options);
 
 /* ARGUMENT: a number is given that the optimizer does not have. */
 sluice_status slc_training_optimizer_check(const slc_training_options *options);
-/* For a sweep over optimizers: leaves those open that this optimizer has (`had`), or those that it lacks. */
+/* Leaves those numbers open that this optimizer has (`had`), or those that it lacks: a sweep has several optimizers. */
 void slc_training_optimizer_drop(slc_training_options *options, const char *optimizer, bool had);

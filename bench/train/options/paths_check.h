@@ -3,8 +3,8 @@
 
 #include "bench/train/options/options.h"
 
-/* For options that have passed slc_training_options_check, on the machine whose ranks will use these paths: data can be
- * read, outputs can be opened, and the settings of the world have values that it understands (slc_training_resume_model
- * has found the checkpoint to resume). Each is looked at again where it is used. Errors: PATH, IO, those of
- * sluice_world_config_init. */
+/* Checks that data can be read, that outputs can be opened, and that the settings of the world have values that it
+ * understands. It runs on the machine whose ranks will use these paths, with options that have passed
+ * slc_training_options_check; slc_training_resume_model has found the checkpoint to resume. Each path is looked at
+ * again where it is used. Errors: PATH, IO, those of sluice_world_config_init. */
 sluice_status slc_training_paths_check(const slc_training_options *options);

@@ -12,7 +12,7 @@ typedef struct {
     const char *path, *option;
 } slc_training_track;
 
-/* In the order in which they are written; NULL after the last. */
+/* Returns the value number `i`, in the order in which values are written; NULL after the last. */
 const slc_training_track *slc_training_track_at(size_t i);
 /* Says whether an option is a value of a recipe. */
 bool slc_training_is_track(const char *option);

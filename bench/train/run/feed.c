@@ -46,7 +46,7 @@ sluice_status slc_run_feed_step(slc_run_feed *f)
     return status;
 }
 
-/* In a pipeline the targets of those ranks count that compute losses. */
+/* Counts the targets of the micro-batches that were fed. In a pipeline those of the ranks count that compute losses. */
 void slc_run_feed_count(slc_run_feed *f, const slc_recipe_step *size)
 {
     f->own_targets = 0;

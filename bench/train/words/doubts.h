@@ -4,7 +4,7 @@
 #include "bench/train/options/options.h"
 #include "bench/train/result.h"
 
-/* Before ranks are started on this machine: many more threads than cores. */
+/* Warns, before ranks are started on this machine, of many more threads than cores. */
 void slc_training_doubt_ranks(const slc_training_options *options);
 
 /* Warns, before the first step, of a learning rate at which the optimizer cannot settle. */
@@ -17,5 +17,6 @@ typedef struct {
     bool warned;
 } slc_training_loss_watch;
 
-/* After each step: does its loss leave those before it far behind? Returns true for the first step that does. */
+/* Warns of a loss that leaves those before it far behind. Called after each step; returns true for the first one whose
+ * loss does. */
 bool slc_training_loss_jumps(slc_training_loss_watch *watch, const slc_training_step *step);

@@ -22,7 +22,7 @@ static void print_phase(FILE *file, const char *name, const slc_training_phase *
     fprintf(file, "%.2f MB sent\n", phase->bytes_sent / 1e6);
 }
 
-/* With a compressed optimizer, prints the step of each phase. */
+/* Prints the step time of each phase of a compressed optimizer. */
 static void print_phases(FILE *file, const slc_training_options *o, const slc_training_result *r)
 {
     if (!slc_training_is_compressed(o->optimizer)) return;

@@ -1,5 +1,5 @@
-/* That calls cannot meet is proved here, not guessed. A rank in a small collective goes on only when all ranks have
- * brought their parts, and a rank that waits for an operation only when all ranks have begun it. If the first will
+/* The watch proves that calls cannot meet; it does not guess. A rank in a small collective goes on only when all ranks
+ * have brought their parts, and a rank that waits for an operation only when all ranks have begun it. If the first will
  * begin no further operation before it goes on, and the second needs one, neither ever goes on, whatever the others do.
  * As both stay where they are, it does not matter that heartbeats tell of different moments. Times decide only whether
  * a rank that does nothing of the sort is absent. */

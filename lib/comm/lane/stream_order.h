@@ -24,7 +24,7 @@ uint64_t slc_stream_order_due(const slc_comm *comm);
  * rank that is to blame; then the transport's own words fail the world. */
 void slc_stream_order_check(slc_comm *comm, uint64_t now_ns);
 
-/* After the world's failure: ends what waits in the stream for other ranks. */
+/* Ends what waits in the stream for other ranks, after the world's failure. */
 void slc_stream_order_abort(slc_comm *comm);
 
 /* Gives the stream to the transport's collectives, and takes it back. On the thread that attaches, while no operation

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <sys/mman.h>
 
-/* Both ranks see it. */
+/* Moments in memory that both ranks see. */
 typedef struct {
     _Atomic uint64_t began_ns, came_ns; /* rank 0 was at the operation; rank 1 was */
 } moments;

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For each row or column of the result: the first source, how many there are, and their weights, which add up to 1. */
+/* The sources of each row or column of the result: the first one, how many there are, and their weights, which add up
+ * to 1. */
 typedef struct {
     uint32_t *first, *count;
     float *weights; /* `most` for each */

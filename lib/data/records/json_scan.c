@@ -66,7 +66,7 @@ static int hexadecimal(scan *s)
     return value;
 }
 
-/* After a backslash. */
+/* Passes over what follows a backslash in a string. */
 static bool pass_escape(scan *s)
 {
     if (s->at == s->end) return false;

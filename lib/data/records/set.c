@@ -98,7 +98,7 @@ static void say_fields(const slc_records *set, char *out, size_t room)
             (size_t)snprintf(out + used, used < room ? room - used : 0, "%s\"%s\"", f ? ", " : "", set->names.of[f]);
 }
 
-/* Which fields has the record at this place? It is no set of records' first one if it has none that is known. */
+/* Finds which fields the record at this place has. It is no set of records' first one if it has none that is known. */
 static sluice_status find_fields(slc_records *set, const slc_records_file *part, const uint64_t place[2])
 {
     const bool table = part->form != SLC_RECORDS_JSON;

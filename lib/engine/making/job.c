@@ -1,4 +1,4 @@
-/* From registration to a job: units, the lives of activations, and the regions of workspaces.
+/* Makes a job of what was registered: units, the lives of activations, and the regions of workspaces.
  * tests/onebit/onebit_engine_test.c covers this file. */
 #include "lib/engine/making/job.h"
 

@@ -1,4 +1,4 @@
-/* From registration to a job. Private to lib/engine/making. */
+/* Makes a job of what was registered. Private to lib/engine/making. */
 #pragma once
 
 #include <sluice/runtime.h>

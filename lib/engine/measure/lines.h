@@ -16,8 +16,8 @@ enum {
 sluice_status slc_lines_measure(slc_measure_lab *lab, double operation_s, slc_link_line *reduce_scatter,
                                 slc_link_line *all_gather);
 
-/* On devices that run ahead: launches each kernel of operations, and makes each connection of the transport, while
- * nothing else is under way. A first launch may wait for all work of the GPU, and a collective among that for another
+/* Launches each kernel of operations, and makes each connection of the transport, while nothing else is under way; only
+ * on devices that run ahead. A first launch may wait for all work of the GPU, and a collective among that for another
  * rank. */
 sluice_status slc_lines_warm_up(slc_measure_lab *lab);
 

@@ -49,7 +49,8 @@ typedef struct slc_measure {
     slc_measured inspection; /* of reduced gradients, a part of an update's cost; elements are not counted */
     uint64_t train_ns[SLC_TRAIN_MAX + 1]; /* when a train's begin and each of its operations were complete */
     uint32_t train_noted;
-    /* On a device that runs ahead events in the stream of the train's work tell it, [SLC_TRAIN_MAX + 1]; else NULL. */
+    /* The same moments on a device that runs ahead, as events in the stream of the train's work, [SLC_TRAIN_MAX + 1];
+     * else NULL. */
     slc_event *train_events;
     sluice_stream *train_stream;
 
@@ -74,7 +75,7 @@ void slc_measure_reset(slc_measure *measure, const slc_job *job);
 void slc_measure_slot_begin(slc_measure *measure);
 void slc_measure_slot_end(slc_measure *measure, uint32_t slot);
 void slc_measure_recompute(slc_measure *measure, uint32_t layer, uint64_t began_ns);
-/* These add a time that a mark has told: of a slot, of a recomputation, of work on so many elements. */
+/* Add a time that a mark has told: of a slot, of a recomputation, of work on so many elements. */
 void slc_measure_add_slot(slc_measure *measure, uint32_t slot, double seconds);
 void slc_measure_add_recompute(slc_measure *measure, uint32_t layer, double seconds);
 void slc_measure_took(slc_measured *measured, uint64_t took_ns, uint64_t elements);

@@ -55,7 +55,7 @@ static uint64_t hash_layer(const sluice_runtime *rt, uint32_t index)
     return hash;
 }
 
-/* One per rank: how many layers it has, and hashes of its settings. */
+/* A rank's registration in short: how many layers it has, and hashes of its settings. */
 typedef struct {
     uint64_t layers, settings, checks, keep;
 } head;

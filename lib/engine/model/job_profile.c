@@ -1,4 +1,4 @@
-/* From a runtime's job to a profile. tests/calls/every_call_test.c covers this file. */
+/* Makes a profile of a runtime's job. tests/calls/every_call_test.c covers this file. */
 #include "lib/engine/model/job_profile.h"
 
 #include "lib/base/status.h"

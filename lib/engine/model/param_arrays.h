@@ -19,7 +19,7 @@ bool slc_param_is_gathered(const sluice_param *param, uint32_t which);
 /* Returns the address of an array that this rank holds whole, as fp32 in memory of the host, so that slc_param_get
  * would only copy it; else NULL. */
 const float *slc_param_whole(const sluice_param *param, uint32_t which);
-/* In a pipeline: does this rank hold all of an array, as the other replicas of its stage should hold it too? */
+/* Does this rank of a pipeline hold all of an array, as the other replicas of its stage should hold it too? */
 bool slc_param_is_replica(const sluice_param *param, uint32_t which);
 /* Reads elements of such an array from this rank's own memory. Local. */
 sluice_status slc_param_get_replica(const sluice_param *param, uint32_t which, uint64_t first, uint64_t count,

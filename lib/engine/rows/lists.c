@@ -1,5 +1,5 @@
-/* One bit per row, so that a list is in order without sorting and a row's position in it is a count of bits.
- * row_lists_test.c covers this file. */
+/* A set of rows has one bit for each row, so that a list is in order without sorting and a row's position in it is a
+ * count of bits. row_lists_test.c covers this file. */
 #include "lib/engine/rows/lists.h"
 
 static uint64_t count_different(slc_row_mark *marks, const int32_t *rows, uint64_t count)

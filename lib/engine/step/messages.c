@@ -11,8 +11,8 @@
 
 #include <stdlib.h>
 
-/* So many transfers of a channel are submitted and not complete, at most: its queue holds more, so submitting never
- * waits. */
+/* Transfers of a channel that are submitted and not complete, at most: its queue holds more, so submitting never waits.
+ */
 enum { IN_FLIGHT = 512 };
 
 /* ---- Making ---- */

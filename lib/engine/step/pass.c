@@ -25,8 +25,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* At most so many operations are in flight (the queue of the communication thread holds more), and so many are
- * submitted at a time. */
+/* The most operations in flight (the queue of the communication thread holds more), and the most that are submitted at
+ * a time. */
 enum { IN_FLIGHT = 2048, BATCH = 16 };
 
 static sluice_status list_claims(const slc_program *program, bool begin, uint32_t **list, uint32_t **first)

@@ -22,13 +22,13 @@ sluice_status slc_pass_slot_begin(sluice_runtime *rt, slc_pass *pass, double *ex
 /* Notes how long the slot's forward took to run again. */
 void slc_pass_recomputed(sluice_runtime *rt, slc_pass *pass);
 sluice_status slc_pass_slot_end(sluice_runtime *rt, slc_pass *pass);
-/* After the last slot: submits and runs everything left, and waits until all operations before operation `item` are
+/* Submits and runs everything left after the last slot, and waits until all operations before operation `item` are
  * complete. */
 sluice_status slc_pass_wait_before(sluice_runtime *rt, slc_pass *pass, uint32_t item, double *exposed_s);
 /* Goes through the slots that come next and that the step leaves out (slc_left_out_item): updates between them run,
  * memory is claimed and released, nothing is computed or moved. */
 sluice_status slc_pass_leave_out(sluice_runtime *rt, slc_pass *pass, double *exposed_s);
-/* After the last slot: submits and runs everything left, and waits until operation `item` (SLC_NONE: all) is complete,
+/* Submits and runs everything left after the last slot, and waits until operation `item` (SLC_NONE: all) is complete,
  * if it runs in this pass. On a device that runs ahead this is the host's one wait of a step: for the compute stream,
  * which waits for the operation. */
 sluice_status slc_pass_wait(sluice_runtime *rt, slc_pass *pass, uint32_t item, double *exposed_s);

@@ -56,7 +56,7 @@ struct slc_pass {
     char **what;                /* of each operation, for messages */
     bool *awaited;              /* [items] of the compute lane: an operation or a message may start when it has ended */
 
-    /* Only in a stage of a pipeline. */
+    /* Messages of a stage of a pipeline; without one there are none. */
     uint32_t *messages; /* items that are messages, in order */
     uint32_t message_count;
     slc_message *message_contexts[2];                  /* of each message, in passes of either parity */

@@ -223,8 +223,8 @@ sluice_status slc_inspect_reduced(sluice_runtime *rt, const slc_item *item, slc_
     return inspect_blocks(rt, item->unit, item->first_block, item->block_count, step);
 }
 
-/* For an optimizer that knows fp32 only: widens gradients before it and rounds the new values after it, piece by piece
- * while they are in the cache. */
+/* Updates by an optimizer that knows fp32 only: gradients are widened before it and the new values rounded after it,
+ * piece by piece while they are in the cache. */
 static sluice_status update_in_fp32(const sluice_optimizer *optimizer, sluice_stream *stream, const sluice_update *all)
 {
     enum { PIECE = 1024 };

@@ -14,10 +14,10 @@ uint64_t slc_pass_words_room(sluice_runtime *rt);
 /* Makes both sets in the agreement's buffer, and the pinned copies; called whenever the buffer has moved. Does nothing
  * on a device that does not run ahead. Errors: MEMORY. */
 sluice_status slc_pass_words_place(sluice_runtime *rt);
-/* Before the operations of a step are submitted: its set forgets the step before the last. */
+/* Lets the step's set forget the step before the last, before the operations of the step are submitted. */
 sluice_status slc_pass_words_begin(sluice_runtime *rt, const struct slc_step_state *step);
-/* On the communication thread. pack writes what this rank has found to the words that are then added up; with one rank
- * it does nothing. agree makes factor, skip and norms of the sums, and copies them to the host. */
+/* Run on the communication thread. pack writes what this rank has found to the words that are then added up; with one
+ * rank it does nothing. agree makes factor, skip and norms of the sums, and copies them to the host. */
 sluice_status slc_pass_words_pack(sluice_runtime *rt, const struct slc_step_state *step);
 sluice_status slc_pass_words_agree(sluice_runtime *rt, const struct slc_step_state *step);
 /* Takes the copy into the step's state. The agreement is done. */

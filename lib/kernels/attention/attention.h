@@ -86,14 +86,14 @@ uint64_t slc_attention_workspace_bytes(const sluice_stream *stream, const slc_at
 
 /* ---- Forms ---- */
 
-/* In the references arrays are [batch][tokens][heads][head_size] whatever the strides, the shape's `relative` is of
- * double too, but not its bias, and forward's workspace has [tokens] double. */
+/* The references take arrays as [batch][tokens][heads][head_size], whatever the strides are. The shape's `relative` is
+ * of double too, but not its bias, and forward's workspace has [tokens] double. */
 void slc_attention_forward_ref(const slc_attention_forward_args *args);
 void slc_attention_backward_ref(const slc_attention_backward_args *args);
 /* Returns the row of BEiT's table for this query and key. */
 uint64_t slc_attention_relative_row(const slc_attention_shape *shape, uint64_t query, uint64_t key);
 
-/* These forms get strides that are never 0. An item is one head of one sequence. */
+/* The fast forms get strides that are never 0. An item is one head of one sequence. */
 SLC_ISA_DECLARE(slc_attention_forward_range);  /* over ranges of items */
 SLC_ISA_DECLARE(slc_attention_backward_range); /* over ranges of items; leaves drelative's sums in the workspace */
 SLC_DEVICE_DECLARE(slc_attention_forward);     /* needs no workspace */

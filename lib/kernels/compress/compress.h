@@ -93,7 +93,7 @@ typedef struct {
 /* Runs pass 1 on many tensors, on a GPU by a few launches for all that have the same types. */
 sluice_status slc_compress_worker_many(sluice_stream *stream, uint32_t count, const slc_compress_tensor *tensors);
 
-/* At most so many ranks has a GPU's server: their addresses go among the arguments of its kernel. */
+/* The most ranks that a GPU's server takes: their addresses go among the arguments of its kernel. */
 enum { SLC_COMPRESS_CUDA_MOST = 448 };
 
 /* A chunk at its server. */

@@ -75,7 +75,7 @@ typedef struct {
     uint64_t scales;
 } slc_compress_looked;
 
-/* At most so many tensors are handed to a kernel's form at a time. */
+/* The most tensors that are handed to a kernel's form at a time. */
 enum { SLC_COMPRESS_TOGETHER = 16 };
 
 SLC_C_LINKAGE sluice_status slc_compress_worker_many_cuda(sluice_stream *stream, uint32_t count,
@@ -93,8 +93,8 @@ SLC_C_LINKAGE sluice_status slc_compress_apply_many_cuda(sluice_stream *stream, 
 SLC_C_LINKAGE sluice_status slc_frozen_update_many_cuda(sluice_stream *stream, uint32_t count,
                                                         const slc_frozen_args *args);
 
-/* In compress.c. Returns ARGUMENT unless elements first..first+count-1 are whole lanes of the tensor or end it.
- * elements: the number of elements of what is updated. */
+/* Returns ARGUMENT unless elements first..first+count-1 are whole lanes of the tensor or end it. elements: the number
+ * of elements of what is updated. */
 sluice_status slc_compress_check_results(const slc_compress_results *results, uint64_t elements);
 slc_compress_packets slc_compress_packets_of(const slc_compress_results *results);
 
@@ -104,6 +104,5 @@ static inline SLC_HOST_AND_GPU bool slc_compress_skips(const sluice_step_words *
     return words && words->skip;
 }
 
-/* In compress.c. Returns ||b|| / sqrt(count), with the norm from the bins, rounded to float; INFINITY if it is not
- * finite. */
+/* Returns ||b|| / sqrt(count), with the norm from the bins, rounded to float; INFINITY if it is not finite. */
 float slc_compress_scale(const int64_t *bins, uint64_t count);

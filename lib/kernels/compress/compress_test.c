@@ -1,5 +1,6 @@
-/* Both passes and the server must agree with float64, error feedback included, in fp32 and bf16, for 1 to 8 ranks and
- * lengths up to 10^6, with equal bits for every instruction set, on a GPU, for every thread count and cut. */
+/* The two passes of a rank's compression and the server's must agree with float64, error feedback included, in fp32 and
+ * bf16, for 1 to 8 ranks and lengths up to 10^6, with equal bits for every instruction set, on a GPU, for every thread
+ * count and cut. */
 #include "tests/support/kernels/compress_ranks.h"
 
 typedef struct {

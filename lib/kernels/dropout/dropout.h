@@ -21,7 +21,8 @@ typedef struct {
  */
 enum { SLC_DROPOUT_GROUP = 128 };
 
-/* For kernels with dropout: returns ARGUMENT unless dropout is NULL or its probability is in range. */
+/* Checks the dropout that a kernel was given: returns ARGUMENT unless dropout is NULL or its probability is in range.
+ */
 sluice_status slc_dropout_check(const slc_dropout *dropout, const char *kernel);
 
 /* ---- Forms ---- */

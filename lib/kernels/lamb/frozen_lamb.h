@@ -64,7 +64,8 @@ typedef struct {
     const double *coefficient; /* of `update` and `move` */
 } slc_frozen_lamb_tensor;
 
-/* These functions do the same for many tensors or ranges, on a GPU by few launches. All gradients have one type. */
+/* The functions whose names end in _many do the same for many tensors or ranges, on a GPU by few launches. All
+ * gradients have one type. */
 sluice_status slc_frozen_lamb_measure_many(sluice_stream *stream, uint32_t count,
                                            const slc_frozen_lamb_tensor *tensors);
 sluice_status slc_frozen_lamb_update_many(sluice_stream *stream, uint32_t count, const slc_frozen_lamb_tensor *tensors);
@@ -74,8 +75,8 @@ sluice_status slc_frozen_lamb_move_many(sluice_stream *stream, uint32_t count, c
 
 /* ---- Forms ---- */
 
-/* For one whole parameter in float64. momentum: m_last, becomes m; received: m before the mask; fresh: f_last, becomes
- * f; update: u; numbers: ||p||, ||u||, the largest ratio. Of `range` it reads only count and the flags. */
+/* Steps one whole parameter in float64. momentum: m_last, becomes m; received: m before the mask; fresh: f_last,
+ * becomes f; update: u; numbers: ||p||, ||u||, the largest ratio. Of `range` it reads only count and the flags. */
 void slc_frozen_lamb_ref(const slc_frozen_lamb_settings *settings, const slc_frozen_lamb_range *range,
                          const double *received, const double *value, const double *exp_avg_sq, double *momentum,
                          double *fresh, double *update, double numbers[3]);

@@ -1,6 +1,6 @@
-/* Both ways through a frozen LAMB step must agree with float64, from gradients of either type and from packets of any
- * shape, offset and distance, with equal bits for every instruction set, on a GPU, for every thread count and cut into
- * ranges. */
+/* The two ways through a frozen LAMB step must agree with float64, from gradients of either type and from packets of
+ * any shape, offset and distance, with equal bits for every instruction set, on a GPU, for every thread count and cut
+ * into ranges. */
 #include "lib/kernels/compress/flat.h"
 #include "tests/support/kernels/arrays.h"
 #include "lib/kernels/lamb/frozen_lamb.h"

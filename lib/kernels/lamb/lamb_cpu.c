@@ -1,4 +1,4 @@
-/* Both phases load the same sixteen elements and compute the same u; one adds up squares, the other stores.
+/* LAMB's two phases load the same sixteen elements and compute the same u; one adds up squares, the other stores.
  * lamb_test.c covers this file. */
 #include "lib/kernels/lamb/lamb_cpu.h"
 
@@ -13,7 +13,7 @@ typedef struct {
     lanes w, m, v, u;
 } sixteen;
 
-/* In lanes beyond `left`, u is 0 like w. */
+/* u is 0 in lanes beyond `left`, as w is. */
 LANES_INLINE sixteen load(const slc_adamw_factors *f, const slc_adamw_range *r, sluice_dtype dtype, uint64_t at,
                           uint64_t left)
 {

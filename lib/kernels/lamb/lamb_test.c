@@ -86,7 +86,7 @@ static uint32_t cut(const model *m, uint64_t piece, slc_adamw_range *ranges, uin
     return count;
 }
 
-/* In steps of even numbers the kernel works the trust ratios out. */
+/* The kernel works the trust ratios out in steps of even numbers. */
 static void step_of(model *m, uint32_t threads, int step, uint64_t piece)
 {
     sluice_stream stream = test_stream(threads);

@@ -1,4 +1,4 @@
-/* From bins to a number, on the host and in kernels of the GPU: carries are resolved exactly, then an integer square
+/* Makes a number of bins, on the host and in kernels of the GPU: carries are resolved exactly, then an integer square
  * root of the top 128 bits with a sticky bit gives the correctly rounded result. It needs only integers and roundings
  * that are the same everywhere, so the bits are too. */
 #pragma once

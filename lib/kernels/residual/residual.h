@@ -75,7 +75,7 @@ void slc_residual_forward_ref(const slc_residual_forward_args *args);
 void slc_residual_backward_ref(const slc_residual_backward_args *args);
 void slc_bias_backward_ref(const slc_bias_backward_args *args);
 
-/* For these forms a factor of 1 is given as 1, and a dropout and a path, if there is one, have a probability above 0;
+/* The fast forms are given a factor of 1 as 1, and a dropout and a path, if there is one, have a probability above 0;
  * they leave sums of columns in the workspace. */
 SLC_ISA_DECLARE(slc_residual_forward_range);  /* over ranges of elements */
 SLC_ISA_DECLARE(slc_residual_backward_range); /* over ranges of columns */

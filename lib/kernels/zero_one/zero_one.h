@@ -58,7 +58,8 @@ typedef struct {
     double momentum_factor, value_factor; /* of `exchanged` */
 } slc_zero_one_tensor;
 
-/* These functions do the same for many tensors, on a GPU by few launches. All gradients have one type. */
+/* The functions whose names end in _many do the same for many tensors, on a GPU by few launches. All gradients have one
+ * type. */
 sluice_status slc_zero_one_gradient_many(sluice_stream *stream, uint32_t count, const slc_zero_one_tensor *tensors);
 sluice_status slc_zero_one_local_many(sluice_stream *stream, uint32_t count, const slc_zero_one_tensor *tensors);
 sluice_status slc_zero_one_exchanged_many(sluice_stream *stream, uint32_t count, const slc_zero_one_tensor *tensors);

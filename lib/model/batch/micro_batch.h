@@ -26,7 +26,7 @@ sluice_status slc_micro_batch_take(sluice_model *m, const sluice_batch *batch);
 void slc_micro_batch_return_to(sluice_model *m, uint32_t number);
 /* Lets the head take only the rows that have targets, where these are fewer. For training. */
 void slc_micro_batch_pick(sluice_model *m);
-/* To be called when the last copy from or to m->memory is queued. */
+/* Notes that the last copy from or to m->memory is queued. */
 sluice_status slc_micro_batch_queued(sluice_model *m);
 /* Waits for these copies. */
 sluice_status slc_micro_batch_wait(slc_batch_memory *memory);

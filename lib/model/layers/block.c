@@ -179,8 +179,9 @@ static sluice_status branch_gradient(slc_layer_run *run, slc_param_place weight,
 
 /* ---- Attention ---- */
 
-/* In a row, q, k and v are next to each other. `dropout` must live as long as the shape. While lifetimes are recorded,
- * the shape has every option that a later one could have, because the size of the workspace depends on them. */
+/* Returns the shape of a block's attention, in which a row has q, k and v next to each other. `dropout` must live as
+ * long as the shape. While lifetimes are recorded, the shape has every option that a later one could have, because the
+ * size of the workspace depends on them. */
 static slc_attention_shape attention_shape(slc_layer_run *run, slc_dropout *dropout)
 {
     static const uint8_t something;

@@ -96,7 +96,8 @@ slc_dropout slc_layer_run_dropout(const slc_layer_run *run, uint32_t place, uint
     return draw_at(run, run->m->config.dropout, place, per_sequence);
 }
 
-/* As timm's and transformers' linspace(0, rate, layers). Blocks are the layers from 1 on. */
+/* Returns the probability with which a block's branch is left out, as timm's and transformers' linspace(0, rate,
+ * layers). Blocks are the layers from 1 on. */
 static double path_probability(const slc_layer_run *run)
 {
     const sluice_model_config *c = &run->m->config;

@@ -15,7 +15,7 @@ typedef struct {
 } slc_json_text;
 
 void slc_json_text_add(slc_json_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* These add `before` unchanged and then the value. */
+/* slc_json_text_string, _real and _value add `before` unchanged, and then the value. */
 void slc_json_text_string(slc_json_text *text, const char *before, const char *string); /* must be UTF-8 */
 void slc_json_text_real(slc_json_text *text, const char *before, double real);          /* must be finite */
 void slc_json_text_value(slc_json_text *text, const char *before, json_t *value); /* taken over; NULL: a failure */

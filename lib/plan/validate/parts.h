@@ -31,8 +31,8 @@ sluice_status slc_validate_buffers(const slc_job *job, const slc_buffer_index *i
 
 /* ---- A program ---- */
 
-/* For each lane, a count of items that have ended, from the beginning of the first of the two passes that are looked
- * at. Items that a pass leaves out count as ended when the items before them have. */
+/* A lane, whose state is a count of items that have ended, from the beginning of the first of the two passes that are
+ * looked at. Items that a pass leaves out count as ended when the items before them have. */
 typedef enum {
     SLC_LANE_COMPUTE,
     SLC_LANE_COMMUNICATION,

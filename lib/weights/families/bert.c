@@ -12,7 +12,8 @@ static const slc_config_key keys[] = {
     END,
 };
 static const slc_family_demand demands[] = {{"position_embedding_type", "\"absolute\""}, END};
-/* Its head of tokens has the exact form of GELU, whatever "hidden_act" says. */
+/* The head of tokens of a model with norms before its branches has the exact form of GELU, whatever "hidden_act" says.
+ */
 static const slc_family_demand demands_before[] = {
     {"position_embedding_type", "\"absolute\""}, {"hidden_act", "\"gelu\""}, END};
 

@@ -19,7 +19,7 @@ struct slc_shim_comm_table {
         _Atomic(slc_shim_comm *) made;
     } places[TABLE_PLACES];
     _Atomic(slc_shim_comm_table *) next;
-    /* In the first table alone: children that have no handle yet. */
+    /* Children that have no handle yet; only the first table has these members. */
     _Atomic unsigned awaited_count;
     atomic_flag lock;
     slc_shim_comm *awaited; /* under the lock */

@@ -30,7 +30,7 @@ static uint64_t now_ns(void)
 
 /* ---- The lock, and aborts ---- */
 
-/* With the lock. */
+/* Aborts the communicator. The caller holds the lock. */
 static void abort_now(nccl_transport *self)
 {
     ncclComm_t comm = atomic_exchange(&self->comm, NULL);

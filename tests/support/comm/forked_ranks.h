@@ -20,7 +20,7 @@ typedef enum { DIRECT, MESSAGES, MIXED } test_path;
 /* Returns the next number below `below` of the sequence that *chance is in. */
 uint64_t pick(uint64_t *chance, uint64_t below);
 
-/* For a child: says what failed and ends it. */
+/* Ends a child whose condition does not hold, and says what failed. */
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
@@ -38,7 +38,7 @@ sluice_world_config test_config(int rank, int size, int port);
 
 sluice_world_config path_config(int rank, int size, int port, test_path path);
 
-/* In a child: closes what a rank with attached memory has opened. */
+/* Closes, in a child, what a rank with attached memory has opened. */
 void close_rank(sluice_world *world, slc_segment *segment, slc_device *device);
 
 /* Runs body(rank, argument) in `size` children; the child's exit status is what it returns. */

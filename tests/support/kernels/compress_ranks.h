@@ -1,4 +1,4 @@
-/* For tests: all ranks of a one-bit exchange in one process. Each stage starts from the fast code's state and is
+/* All ranks of a one-bit exchange in one process, for tests. Each stage starts from the fast code's state and is
  * compared with float64. Signs must be equal unless the number is within 1e-6 of the size of its terms. */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* For tests of 0/1 Adam: ranks simulated in one process, and a step of theirs as an engine makes it. */
+/* Ranks simulated in one process, for tests of 0/1 Adam, and a step of theirs as an engine makes it. */
 #pragma once
 
 #include "tests/support/optim/onebit_exchange.h"

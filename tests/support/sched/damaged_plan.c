@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-/* In half of the orders, puts half of the updates on the compute lane. */
+/* Puts, in half of the orders, half of the updates on the compute lane. */
 static void draw_lanes(const slc_strategy *strategies, const test_dice *dice, slc_order *order)
 {
     for (uint32_t i = 0; test_beside(dice, 200, 2) && i < order->count; i++)

@@ -27,7 +27,7 @@ typedef struct {
     double s, update_s;
     bool late;
     uint32_t before; /* operations of the sequence that must come before it, one bit each */
-    /* For the step that is wanted: */
+    /* The step that is wanted: */
     double release_s, deadline_s;
 } operation;
 

@@ -93,7 +93,7 @@ void slc_shim_transforms_forget_taken(slc_shim_transformed *t);
 /* Notes how many bytes for what is on its way are in use. */
 void slc_shim_transforms_note_staging(slc_shim_transformed *t, uint64_t used);
 
-/* These four implement the functions of these names in transforms.h. */
+/* slc_shim_group_hold_destroy and the three after it implement the functions of these names in transforms.h. */
 bool slc_shim_group_hold_destroy(slc_shim_thread *thread, const slc_shim_real *real, ncclRedOp_t op, ncclComm_t comm,
                                  ncclResult_t *result);
 ncclResult_t slc_shim_group_end(slc_shim_recorder *recorder, slc_shim_thread *thread);
