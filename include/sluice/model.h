@@ -150,7 +150,7 @@ typedef struct {
      * longer on any rank may have it (sluice_model_shape). At most SLUICE_SHAPES_MOST; copied. */
     const uint32_t *shape_lengths;
     uint64_t shape_count;
-    /* gpt2, vit, beit, roberta-prelayernorm, on "cpu": 1 lets sluice_model_scale_branches be called. */
+    /* gpt2, vit, beit, roberta-prelayernorm: 1 lets sluice_model_scale_branches be called. */
     uint64_t scales_branches;
 } sluice_model_options;
 
@@ -160,8 +160,8 @@ typedef struct {
  * configuration; batch, length, precision or label_smoothing;
  * what registration refuses, as a layer name that is there already; a cache that the model cannot have), ORDER (after
  * commit), UNSUPPORTED ("cpu" in a build without oneDNN; "cuda" without cublasLt, or with a cache; a cache in a world
- * of several ranks; scales_branches on "cuda", or where norms come after the branches). After an error the runtime may
- * hold some of the layers and can only be destroyed. */
+ * of several ranks; scales_branches where norms come after the branches). After an error the runtime may hold some of
+ * the layers and can only be destroyed. */
 SLUICE_API sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config *config,
                                              const sluice_model_options *options, sluice_model **out);
 SLUICE_API void sluice_model_destroy(sluice_model *model); /* NULL is allowed; touches no runtime */

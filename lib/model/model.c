@@ -29,7 +29,7 @@ sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config 
     if (!status) status = sluice_model_config_check(config);
     if (!status) status = slc_sized_read("sluice_model_options", NULL, given_options, sizeof *options, options);
     if (!status) status = slc_model_options_check(rt, config, options);
-    if (!status && options->scales_branches) status = slc_scaled_branches_check(rt, config);
+    if (!status && options->scales_branches) status = slc_kept_blocks_check_family(config);
     if (status) return status;
     sluice_model *m = calloc(1, sizeof *m);
     if (!m) return slc_error(SLUICE_ERR_MEMORY, "model");

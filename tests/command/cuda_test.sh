@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `--device cuda` trains as the host does, on a GPU or on the emulated one: the same losses, the same bits whatever the
 # order in which a GPU does things, checkpoints that go from one to the other, profiles and timelines with times in them.
+# Recipes go with it: layers that steps leave out, lengths and batches that grow, stochastic depth, observations.
 # Labels: sanitized
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
@@ -45,16 +46,46 @@ PY
 )"
 }
 
+# Recipes of which a run of four steps sees something.
+drops=(--pld '0.3,5' --seed 3)
+grow=(--curriculum '8@1,16@2,32' --micro-batches 3 --micro-batches-from 1 --micro-batches-over 3)
+
 settings() {
-    alike bf16 --precision bf16 --clip 1
-    alike 'fsdp with dropout and stochastic depth' --strategy fsdp --dropout 0.1 --drop-path 0.3 --micro-batches 3 --accumulate each
+    alike bf16 --precision bf16 --clip 1 "${drops[@]}"
+    alike 'fsdp with all recipes' --strategy fsdp --dropout 0.1 --drop-path 0.3 --accumulate each "${drops[@]}" "${grow[@]}"
     [ $whole = yes ] || return
+    alike 'folded sequences' --curriculum '8@2,32' --curriculum-batch tokens --budget 90%
     alike clipping --clip 0.5
     alike LAMB --optimizer lamb --nan skip
     alike 'a budget' --budget 85% --schedule "$(default_schedule)"
     alike 'tensors cut small' --block 4096 --schedule priority --strategy sdp
     alike recomputing --recompute all --strategy sdp --schedule greedy
     alike BERT --model bert
+    alike 'BERT with norms before' --model bert --norm before "${drops[@]}" "${grow[@]}"
+    data=() # images come with scikit-learn
+    alike ViT --model vit "${drops[@]}" --drop-path 0.2
+    alike BEiT --model beit --positions shared "${drops[@]}" --micro-batches 2
+    data=(--data "$work/text" --context 32)
+    observed
+}
+
+observed() { # what the papers look at, of the same run on both devices
+    local device
+    for device in cpu cuda; do
+        rm -rf "$work/log.$device"
+        train $device "${drops[@]}" --observe 2 --log "$work/log.$device"
+        check "observed on $device" 0 $code
+    done
+    check 'observations of both devices' yes "$(python3 - "$work/log.cpu/observed.csv" "$work/log.cuda/observed.csv" <<'PY' 2>"$work/err"
+import csv, sys
+host, cuda = (list(csv.DictReader(open(path))) for path in sys.argv[1:])
+same = len(host) == len(cuda) == 12
+for a, b in zip(host, cuda):
+    for key in a:
+        if a[key] != b[key]: same = same and abs(float(a[key]) - float(b[key])) <= 1e-3 * abs(float(a[key]))
+print("yes" if same else "no")
+PY
+)"
 }
 
 # SLUICE_TEST_SEED changes the seeds of the emulated GPU's orders. If tests are scaled down, under sanitizers,
@@ -78,12 +109,12 @@ same_bits() { # OPTION...: several seeds give the same weights after 8 steps
 
 orders() { # other orders of threads, blocks and streams change no bit
     [ "$("$sluice" info | grep -c 'cuda (emulated)')" != 0 ] || return
-    same_bits --strategy fsdp --clip 1 --dropout 0.1 --drop-path 0.3
+    same_bits --strategy fsdp --clip 1 --dropout 0.1 --drop-path 0.3 "${drops[@]}"
     [ $whole = yes ] || return
-    same_bits --model bert --micro-batches 2
+    same_bits --model bert --norm before "${drops[@]}" "${grow[@]}"
     data=() # images come with scikit-learn
-    same_bits --model vit
-    same_bits --model beit
+    same_bits --model vit "${drops[@]}"
+    same_bits --model beit "${drops[@]}"
     data=(--data "$work/text" --context 32)
 }
 

@@ -95,7 +95,6 @@ refusals() {
     refuses 'not for a bert whose norms come after the branches' --pld 0.5 --model bert
     refuses 'a layer whose branches are left out still changes it; give --norm before' --pld 0.5 --model bert --norm after
     refuses 'not with --pld yet' --pld 0.5 --pipeline 2 -n 2
-    refuses 'not with --device cuda yet' --pld 0.5 --device cuda
     refuses 'counts its phases in steps of all layers' --pld 0.5 --optimizer onebit_adam -n 2
     refuses 'cannot convert between the precisions' --pld 0.5 --layer-precision h.0=bf16
 }

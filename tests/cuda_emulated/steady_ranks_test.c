@@ -14,19 +14,21 @@
 
 #include <emulated.h>
 
-enum { FIRST_STEPS = 5, STEPS = 4, HANG_S = 100 };
+enum { FIRST_STEPS = 5, STEPS = 4, LENGTH_STAYS = 8, HANG_S = 100 };
 
 typedef struct {
     const char *strategy;
     sluice_sums sums;
     float clip;
     const char *optimizer; /* NULL: adamw */
+    bool recipes;          /* steps leave blocks out, and every eighth ones are short for eight steps */
 } job;
 
-static sluice_status step(const nano *n, int rank)
+static sluice_status step(const job *j, const nano *n, uint32_t number, int rank)
 {
     double loss;
-    sluice_status status = nano_step(n, 1, (uint32_t)rank);
+    sluice_status status = j->recipes ? nano_recipe_step(n, number, number / LENGTH_STAYS % 2, (uint32_t)rank)
+                                      : nano_step(n, 1, (uint32_t)rank);
     return status ? status : sluice_model_loss(n->model, &loss);
 }
 
@@ -40,7 +42,7 @@ static sluice_status open_rank(const job *j, nano *n)
     config.clip = (double)j->clip;
     if (j->optimizer) config.optimizer_name = j->optimizer;
     config.onebit.freeze_step = 2;
-    return nano_create(config, n);
+    return j->recipes ? nano_create_for_recipes(config, n) : nano_create(config, n);
 }
 
 /* Launches of each pass over a unit's tensors: compressing, serving, looking at packets and at results, updating. */
@@ -73,12 +75,12 @@ static int count_steps(int rank, int size, void *context)
     setenv("SLUICE_COMM_NCCL", SLUICE_TEST_NCCL, 1);
     setenv("SLUICE_EMULATED_LOADED", "2", 1);
     RANK_CHECK(!open_rank(j, &n));
-    for (int i = 0; i < FIRST_STEPS; i++) RANK_CHECK(!step(&n, rank));
-    for (int i = 0; i < STEPS; i++) {
+    for (uint32_t i = 0; i < FIRST_STEPS + (j->recipes ? 4 * LENGTH_STAYS : STEPS); i++) {
         const emulated_counts before = emulated_count();
         const passes passes_before = count_passes();
-        RANK_CHECK(!step(&n, rank));
+        RANK_CHECK(!step(j, &n, i, rank));
         const emulated_counts now = emulated_count();
+        if (i < FIRST_STEPS || (j->recipes && i % LENGTH_STAYS < FIRST_STEPS)) continue;
         RANK_CHECK(now.allocations == before.allocations);
         RANK_CHECK(now.waits == before.waits + 1);
         if (!j->optimizer) continue;
@@ -93,10 +95,10 @@ static int count_steps(int rank, int size, void *context)
 static void a_step_allocates_nothing_and_waits_once(void **state)
 {
     (void)state;
-    job jobs[] = {{"dp", SLUICE_SUMS_ORDERED, 0, NULL},
-                  {"fsdp", SLUICE_SUMS_ORDERED, 1, NULL},
-                  {"sdp", SLUICE_SUMS_NCCL, 0, NULL},
-                  {"onebit", SLUICE_SUMS_ORDERED, 0, "onebit_lamb"}};
+    job jobs[] = {
+        {"dp", SLUICE_SUMS_ORDERED, 0, NULL, false},  {"fsdp", SLUICE_SUMS_ORDERED, 1, NULL, false},
+        {"sdp", SLUICE_SUMS_NCCL, 0, NULL, false},    {"onebit", SLUICE_SUMS_ORDERED, 0, "onebit_lamb", false},
+        {"fsdp", SLUICE_SUMS_ORDERED, 0, NULL, true}, {"oss", SLUICE_SUMS_ORDERED, 1, NULL, true}};
     for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++)
         assert_int_equal(run_ranks(2, count_steps, &jobs[i], HANG_S), 0);
 }

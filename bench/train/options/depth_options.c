@@ -40,9 +40,6 @@ slc_recipe_depth slc_depth_options_recipe(const slc_training_options *o)
 static sluice_status check_model(const slc_training_options *o, const sluice_model_config *model)
 {
     const char *name = slc_family_of(model->family)->name;
-    if (strcmp(o->device, "cpu"))
-        return slc_error(SLUICE_ERR_UNSUPPORTED, "--pld %s: not with --device %s yet; leave one of them out", o->pld,
-                         o->device);
     if (slc_training_is_compressed(o->optimizer))
         return slc_error(SLUICE_ERR_UNSUPPORTED,
                          "--pld %s with --optimizer %s: it counts its phases in steps of all layers; give another "

@@ -102,16 +102,23 @@ static bool is_unlike(const sluice_runtime *rt, const slc_step_state *step)
     return is_partial(rt, step) && !(rt->drawn.any && step->micro_batches == rt->job.micro_batches);
 }
 
-/* All ranks turn to another shape together; a rank that does not ends the job with a line that names both calls. */
-static sluice_status turn_to_shape(sluice_runtime *rt, uint64_t shape, double extent)
+/* The length of the step's sequences as a share of the longest. */
+static double extent_of(const sluice_runtime *rt, const sluice_step_options *options)
 {
-    const uint64_t began_ns = slc_clock_ns();
+    if (options->extent > 0) return options->extent;
+    return options->shape ? slc_shape_extent(rt, (uint32_t)options->shape) : 1;
+}
+
+/* All ranks turn to another shape together; a rank that does not ends the job with a line that names both calls. */
+static sluice_status turn_to_shape(sluice_runtime *rt, const sluice_step_options *options)
+{
+    const uint64_t began_ns = slc_clock_ns(), shape = options->shape;
     sluice_status status = slc_shape_check(rt, shape);
-    if (!status && !(extent >= 0 && extent <= 1))
+    if (!status && !(options->extent >= 0 && options->extent <= 1))
         status = slc_error(SLUICE_ERR_ARGUMENT,
-                           "step_begin: an extent of %g; give a share of the longest, up to 1, or 0", extent);
+                           "step_begin: an extent of %g; give a share of the longest, up to 1, or 0", options->extent);
     if (status || !rt->model.last_shape || rt->compression.on || slc_is_stage(&rt->stage)) return status;
-    if (!(extent > 0)) extent = slc_shape_extent(rt, (uint32_t)shape);
+    const double extent = extent_of(rt, options);
     slc_measure_extent(rt->measure, extent);
     if (shape == rt->shapes.now) return SLUICE_OK;
     char call[64];
@@ -143,7 +150,7 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
                          "step_begin: %u of %u micro_batches: in a pipeline each step runs all of them; leave it 0",
                          micro_batches, rt->config.micro_batches);
 
-    status = turn_to_shape(rt, options->shape, options->extent);
+    status = turn_to_shape(rt, options);
     if (status) return status;
 
     slc_pass *pass = &rt->train;
@@ -174,6 +181,7 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
     begin_compressed(rt, step, options);
     slc_look_ups_forget(rt);
     slc_marks_begin_step(rt);
+    slc_pass_note_launches(rt, pass, step, extent_of(rt, options));
     status = slc_pass_words_begin(rt, step);
     if (!status) status = slc_pass_begin(rt, pass);
     if (!status) status = slc_pass_leave_out(rt, pass, &step->exposed_s);

@@ -164,7 +164,8 @@ sluice_status slc_pass_init(sluice_runtime *rt, slc_pass *pass, const slc_progra
 {
     *pass = (slc_pass){.program = program, .evaluate = evaluate};
     pass->slots = calloc(program->item_count + 1, sizeof *pass->slots);
-    if (!pass->slots) return slc_error(SLUICE_ERR_MEMORY, "program");
+    pass->launched = calloc(rt->model.layer_count, sizeof *pass->launched);
+    if (!pass->slots || !pass->launched) return slc_error(SLUICE_ERR_MEMORY, "program");
     for (uint32_t i = 0; i < program->item_count; i++)
         if (program->items[i].kind == SLC_ITEM_SLOT) pass->slots[pass->slot_count++] = i;
     sluice_status status = check_lanes(rt, program);
@@ -191,6 +192,7 @@ void slc_pass_fini(slc_pass *pass)
     free(pass->ends);
     free(pass->end_first);
     free(pass->slots);
+    free(pass->launched);
     slc_stage_messages_fini(pass);
     for (int kind = 0; kind < SLC_PASS_KINDS; kind++) {
         free(pass->order[kind].operations);
@@ -290,6 +292,25 @@ static void begin_pass(sluice_runtime *rt, slc_pass *pass, slc_pass_kind kind)
     pass->number++;
     pass->parity ^= 1;
     rt->at.cursor = 0;
+}
+
+static bool is_new_extent(slc_pass *pass, double extent)
+{
+    for (uint32_t i = 0; i < pass->extent_count; i++)
+        if (pass->extents[i] == extent) return false;
+    if (pass->extent_count < SLC_PASS_EXTENTS) pass->extents[pass->extent_count++] = extent;
+    return true;
+}
+
+void slc_pass_note_launches(const sluice_runtime *rt, slc_pass *pass, const slc_step_state *step, double extent)
+{
+    bool any = is_new_extent(pass, extent);
+    for (uint32_t l = 0; l < rt->model.layer_count; l++) {
+        const bool first = !pass->launched[l] && !(step->leaves_out && step->left_out[l]);
+        pass->launched[l] |= first;
+        any |= first;
+    }
+    if (any) pass->launches_last = pass->number + 2;
 }
 
 sluice_status slc_pass_begin(sluice_runtime *rt, slc_pass *pass)

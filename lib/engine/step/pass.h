@@ -7,6 +7,9 @@
 
 sluice_status slc_pass_init(sluice_runtime *rt, slc_pass *pass, const slc_program *program, bool evaluate);
 void slc_pass_fini(slc_pass *pass);
+/* Notes what the step launches whose pass comes next. extent: the length of its sequences, as a share of the longest.
+ */
+void slc_pass_note_launches(const sluice_runtime *rt, slc_pass *pass, const slc_step_state *step, double extent);
 /* Starts the next run of the program; the one before may still have operations in flight. */
 sluice_status slc_pass_begin(sluice_runtime *rt, slc_pass *pass);
 /* Submits operations of the running pass that were held back because their rows were not known. */

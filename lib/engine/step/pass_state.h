@@ -42,6 +42,9 @@ typedef struct {
                           does not run */
 } slc_lane_order;
 
+/* So many lengths of sequences are known to have been launched; steps of others count as new. */
+enum { SLC_PASS_EXTENTS = 256 };
+
 /* A program made ready to run: which claims begin and end at each item, operations in lane order. */
 struct slc_pass {
     const slc_program *program;
@@ -74,6 +77,11 @@ struct slc_pass {
     uint32_t submitted; /* operations of the running pass that are submitted */
     uint32_t computed;  /* items of the compute lane that it has finished */
     uint32_t quiet;     /* operations that can end before the next item of the compute lane does */
+
+    /* What steps have launched in this program (slc_pass_note_launches). */
+    bool *launched;                       /* [layers] it has run */
+    double extents[SLC_PASS_EXTENTS];     /* lengths of sequences, as shares of the longest */
+    uint32_t extent_count, launches_last; /* the last pass that launches something for the first time */
 };
 
 /* Counts over all passes. */
@@ -87,12 +95,13 @@ typedef struct {
 /* The compute lane's events: as many as operations may be in flight. */
 enum { SLC_LANE_PLACES = 2048 };
 
-/* Is the running pass one of the first two of its program, in which kernels are launched for the first time? The items
- * that the first pass leaves out run in the second. On a GPU a first launch may wait for all that the GPU has to do,
- * and NCCL may wait for the launch: so with several ranks no collective is under way then. */
+/* May the running pass launch kernels for the first time? It is one of the first two of its program, or of those from a
+ * step on that runs a layer for the first time or has sequences of another length: the late items of such a step run in
+ * the second. On a GPU a first launch may wait for all that the GPU has to do, and NCCL may wait for the launch: so
+ * with several ranks no collective is under way then. */
 static inline bool slc_pass_is_new(const slc_pass *pass)
 {
-    return pass->number <= 2;
+    return pass->number <= 2 || pass->number <= pass->launches_last;
 }
 
 /* Has the last step left late items? */

@@ -33,7 +33,7 @@ sluice_status slc_gemm_workspace_bytes(const sluice_stream *stream, const slc_ge
     slc_gemm_route route;
     sluice_status status = check(stream, shape);
     if (!status && SLC_ON_CUDA(stream)) {
-        *bytes = slc_gemm_cuda_bytes();
+        *bytes = slc_gemm_cuda_bytes(shape);
         return SLUICE_OK;
     }
     if (!status) status = slc_gemm_route_find(stream, shape, &route);
@@ -48,9 +48,10 @@ sluice_status slc_gemm(sluice_stream *stream, const slc_gemm_shape *shape, const
     sluice_status status = check(stream, shape);
     if (!status) status = check_operands(shape, operands);
     if (!status && SLC_ON_CUDA(stream)) {
-        if (workspace_bytes >= slc_gemm_cuda_bytes()) return slc_gemm_cuda(stream, shape, operands, workspace);
+        const uint64_t needed = slc_gemm_cuda_bytes(shape);
+        if (workspace_bytes >= needed) return slc_gemm_cuda(stream, shape, operands, workspace);
         return slc_error(SLUICE_ERR_ARGUMENT, "kernel gemm: workspace of %llu bytes, %llu are needed",
-                         (unsigned long long)workspace_bytes, (unsigned long long)slc_gemm_cuda_bytes());
+                         (unsigned long long)workspace_bytes, (unsigned long long)needed);
     }
     if (!status) status = slc_gemm_route_find(stream, shape, &route);
     if (status) return status;

@@ -2,6 +2,7 @@
  * places and nothing is transposed. gemm_test.c covers this file. */
 #include "lib/kernels/gemm/gemm_cuda.h"
 
+#include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/device/cuda.h"
 #include "lib/device/settings.h"
@@ -79,14 +80,28 @@ enum { WORKSPACE_BYTES = 4096 }; /* tests with thousands of products allocate it
 enum { WORKSPACE_BYTES = 32 << 20 };
 #endif
 
-uint64_t slc_gemm_cuda_bytes(void)
+/* cublasLt adds a bias to a result of the operands' type. */
+static bool joins_bias(const slc_gemm_shape *shape)
 {
-    return WORKSPACE_BYTES + WORKSPACE_ALIGNMENT;
+    return shape->bias && shape->out == shape->dtype;
 }
 
-static void *align_workspace(void *workspace)
+/* A bias that is multiplied by the factor first lies at the beginning of the workspace. The factor may be 1: kernels of
+ * a step are to be the same in every one, so that the first has launched them all. */
+static uint64_t scaled_bias_bytes(const slc_gemm_shape *shape)
 {
-    return (void *)(((uintptr_t)workspace + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT);
+    const uint64_t bytes = shape->n * sluice_dtype_bytes(shape->dtype);
+    return shape->factor && joins_bias(shape) ? slc_round_up(bytes, WORKSPACE_ALIGNMENT) : 0;
+}
+
+uint64_t slc_gemm_cuda_bytes(const slc_gemm_shape *shape)
+{
+    return scaled_bias_bytes(shape) + WORKSPACE_BYTES + WORKSPACE_ALIGNMENT;
+}
+
+static char *align_workspace(void *workspace)
+{
+    return (char *)(((uintptr_t)workspace + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT);
 }
 
 typedef struct {
@@ -238,9 +253,11 @@ sluice_status slc_gemm_cuda(sluice_stream *stream, const slc_gemm_shape *shape, 
 {
     const void *a = operands->a, *b = operands->b, *bias = operands->bias, *residual = operands->residual;
     void *c = operands->c;
-    const bool joined = bias && shape->out == shape->dtype;
+    const bool joined = joins_bias(shape);
     const void *from = residual ? residual : c;
-    const float one = 1, factor = shape->accumulate || residual ? 1 : 0;
+    const float factor = shape->factor ? operands->factor : 1, rest = shape->accumulate || residual ? 1 : 0;
+    const uint64_t in_front = scaled_bias_bytes(shape);
+    char *const aligned = align_workspace(workspace);
     product_key key;
     descriptors d = {0};
     cublasLtMatmulAlgo_t algorithm;
@@ -248,7 +265,11 @@ sluice_status slc_gemm_cuda(sluice_stream *stream, const slc_gemm_shape *shape, 
     sluice_status status = SLUICE_OK;
     if (shape->accumulate && residual)
         return slc_error(SLUICE_ERR_UNSUPPORTED, "kernel gemm: accumulation with a residual is not for a GPU");
-    if (shape->factor) return slc_error(SLUICE_ERR_UNSUPPORTED, "kernel gemm: a factor is not for a GPU");
+    if (in_front) {
+        status = slc_gemm_scale_bias_cuda(stream, shape->dtype, shape->n, bias, factor, aligned);
+        bias = aligned;
+    }
+    if (status) return status;
     make_key(shape, joined, a, b, from, c, &key);
 
     pthread_mutex_lock(&lock);
@@ -257,12 +278,13 @@ sluice_status slc_gemm_cuda(sluice_stream *stream, const slc_gemm_shape *shape, 
     if (!status) status = find_algorithm(&key, &d, &algorithm);
     pthread_mutex_unlock(&lock);
     if (!status) {
-        int failed = lt.Matmul(lt.handle, d.matmul, &one, b, d.b, a, d.a, &factor, from, d.c, c, d.c, &algorithm,
-                               align_workspace(workspace), WORKSPACE_BYTES, handle);
+        int failed = lt.Matmul(lt.handle, d.matmul, &factor, b, d.b, a, d.a, &rest, from, d.c, c, d.c, &algorithm,
+                               aligned + in_front, WORKSPACE_BYTES, handle);
         if (failed) status = slc_error(SLUICE_ERR_SYSTEM, "kernel gemm: cublasLt error %d", failed);
     }
     if (!status) status = slc_cuda_launched(stream, "gemm");
-    if (!status && bias && !joined) status = slc_gemm_add_bias_cuda(stream, shape->m, shape->n, bias, c, key.shape.ldc);
+    if (!status && bias && !joined)
+        status = slc_gemm_add_bias_cuda(stream, shape->m, shape->n, bias, factor, c, key.shape.ldc);
     descriptors_destroy(&d);
     return status;
 }

@@ -86,7 +86,7 @@ static void skip_without_host_products(void)
 /* Has the GPU no use for it? */
 static bool not_for_a_gpu(const slc_gemm_shape *s)
 {
-    return test_on_gpu() && (s->factor || (s->accumulate && s->residual));
+    return test_on_gpu() && s->accumulate && s->residual;
 }
 
 static void check(sluice_stream *stream, slc_gemm_shape s)

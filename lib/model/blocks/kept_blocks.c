@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-static sluice_status check_family(const sluice_model_config *config)
+sluice_status slc_kept_blocks_check_family(const sluice_model_config *config)
 {
     const char *name = slc_family_of(config->family)->name;
     if (!slc_family_of(config->family)->norms_after) return SLUICE_OK;
@@ -15,14 +15,6 @@ static sluice_status check_family(const sluice_model_config *config)
                      "stream itself, so that a block whose branches are 0 still changes it; take gpt2, vit, beit or "
                      "roberta-prelayernorm",
                      name);
-}
-
-sluice_status slc_scaled_branches_check(const sluice_runtime *rt, const sluice_model_config *config)
-{
-    sluice_status status = check_family(config);
-    if (status || !slc_device_runs_ahead(sluice_runtime_stream(rt)->device)) return status;
-    return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: branches are scaled (scales_branches) on \"cpu\" alone, not on %s",
-                     slc_family_of(config->family)->name, sluice_runtime_device(rt));
 }
 
 static sluice_status check_types(const sluice_model *m, uint32_t number)
@@ -40,7 +32,7 @@ sluice_status slc_kept_blocks_check(const sluice_model *m)
     sluice_status status = SLUICE_OK;
     for (uint32_t i = 1; !status && i + 1 < m->layer_count; i++) {
         if (sluice_layer_runs(m->layers[i].layer)) continue;
-        status = check_family(&m->config);
+        status = slc_kept_blocks_check_family(&m->config);
         if (!status) status = check_types(m, i);
     }
     return status;
