@@ -331,7 +331,7 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
 {
     const slc_recipe_step size = slc_recipe_step_at(&t->rates.sizes, step),
                           next = slc_recipe_step_at(&t->rates.sizes, step + 1);
-    sluice_status status = slc_training_depth_take(&t->depth, step);
+    sluice_status status = slc_training_depth_take(&t->depth, step, exchange);
     const sluice_step_options options =
         SLUICE_INIT(sluice_step_options, .learning_rate = slc_run_rates_at(&t->rates, step), .exchange = exchange,
                     .group_rates = t->rates.group, .group_count = t->rates.group_count,

@@ -46,6 +46,7 @@ typedef struct {
     sluice_stream *stream;  /* where an optimizer with `on_stream` queues its kernels */
     const sluice_step_words *words; /* for kernels to read when they run; NULL: gradient_factor holds, and nothing is
                                        skipped. NULL on the host */
+    uint64_t job_step;              /* of the run, from 1: the same for all parameters. 0: as `step` */
 } sluice_update;
 
 /* The sums of one range for measure_many: what `measure` gets as an array. */
@@ -189,6 +190,7 @@ typedef struct {
  *   onebit_adam    all     job        frozen_at         1       last step of the warm-up; 0: not frozen yet
  *   onebit_adam    all     job        norm_step         1       step of the last look at the norm of v; 0: none
  *   onebit_adam    all     job        norm              1       that norm, corrected for bias but with compat
+ *   onebit_adam    all     parameter  frozen_updates    1       updates that it had had at the freeze
  *
  *   onebit_lamb    all     state      exp_avg           count   m
  *   onebit_lamb    all     state      exp_avg_sq        count   v, frozen after the warm-up
@@ -203,6 +205,7 @@ typedef struct {
  *   onebit_lamb    all     parameter  ratios            1       k: how many ratios are in it
  *   onebit_lamb    all     parameter  last_factor       1       r of the last step; 1 at first
  *   onebit_lamb    all     parameter  scaling           1       a: set at the freeze; 1 before
+ *   onebit_lamb    all     parameter  frozen_updates    1       updates that it had had at the freeze
  *
  *   zero_one_adam  all     state      exp_avg           count   m
  *   zero_one_adam  all     state      exp_avg_sq        count   v
@@ -219,7 +222,10 @@ typedef struct {
  *   zero_one_adam  all     job        interval_steps    1       steps since the last exchange
  *   zero_one_adam  all     job        rates             1       sum of their learning rates
  *   zero_one_adam  all     job        decayed           1       product of 1 - lr wd over them
- */
+ *   zero_one_adam  all     parameter  refreshes         1       k of the parameter: refreshes that have kept its layer
+ *
+ * frozen_updates and a parameter's refreshes are the job's frozen_at and refreshes unless steps have left layers out.
+ * They become that when the job's number is written, so a program that writes both writes the job's first. */
 
 #ifdef __cplusplus
 }

@@ -289,8 +289,10 @@ typedef struct {
     /* Layers that this step leaves out, layer_left_out_count of them in any order; copied. Their slots do not come, and
      * nothing is gathered, reduced, inspected or updated of parameters that they alone use, which keep values and
      * states to the bit. The first and the last layer always run, and a tied parameter always takes part. A layer that
-     * runs reads what the last one before it that ran has written: an activation's life must last for that. Not in a
-     * pipeline, and not with a compressed optimizer. NULL: every layer runs. */
+     * runs reads what the last one before it that ran has written: an activation's life must last for that. A
+     * compressed optimizer compresses and exchanges nothing of them either, and their errors stay; with `exchange` a
+     * layer that has made local steps since its last exchange is kept. Not in a pipeline, nor with onebit.compat of
+     * 1-bit LAMB, which exchanges all parameters as one. NULL: every layer runs. */
     const sluice_layer *const *layers_left_out;
     uint64_t layer_left_out_count;
     /* The step's shape (sluice_activation_shape). Where it is another than the last step's, step_begin is collective:

@@ -36,11 +36,13 @@ typedef struct {
 typedef struct {
     bool on;              /* the optimizer is a compressed one */
     bool fuses;           /* everything trainable is one unit, exchanged as one tensor */
-    bool replicas_differ; /* onebit units have made local steps since the last exchange */
+    bool replicas_differ; /* some parameter has moved (sluice_param.moved) */
     slc_pinned memory;
-    uint32_t *bad; /* [SLC_BADS], in `memory`; on the communication thread, or in kernels that it issues, for the next
-                      agreement: the first parameter whose update was not finite, on all ranks; on this one. SLC_NONE:
-                      none. NULL if the optimizer is no compressed one */
+    uint32_t *bad;  /* [SLC_BADS], in `memory`; on the communication thread, or in kernels that it issues, for the next
+                       agreement: the first parameter whose update was not finite, on all ranks; on this one. SLC_NONE:
+                       none. NULL if the optimizer is no compressed one */
+    uint8_t *roles; /* [parameters] what the step that begins does with each (lib/optim/compressed.h) */
+    uint64_t *updates; /* [parameters] how many each has had, for the optimizer at a step's end */
 } slc_compression;
 
 enum { SLC_BAD_EXCHANGE, SLC_BAD_LOCAL, SLC_BADS };
@@ -119,4 +121,10 @@ static inline uint64_t slc_runtime_steps_left(const sluice_runtime *rt)
 {
     if (!rt->config.steps) return 1000;
     return rt->config.steps > rt->step ? rt->config.steps - rt->step : 1;
+}
+
+/* Is the parameter left out of a step: does it belong to a layer that is, and to no other? */
+static inline bool slc_left_out_param(const slc_step_state *step, const sluice_param *param)
+{
+    return step->leaves_out && !param->tied && step->left_out[param->layer];
 }

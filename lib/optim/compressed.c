@@ -11,6 +11,13 @@ uint64_t slc_flat_elements(uint64_t elements, uint32_t ranks)
     return ranks * slc_compress_chunk(&shape);
 }
 
+uint32_t slc_updates_alike(const sluice_update *updates, uint32_t first, uint32_t count, const uint64_t *of)
+{
+    uint32_t alike = 1;
+    while (first + alike < count && of[updates[first + alike].parameter] == of[updates[first].parameter]) alike++;
+    return alike;
+}
+
 static sluice_status not_compressed(const char *name, uint64_t step)
 {
     return slc_error(SLUICE_ERR_ORDER, "%s: step %llu is not compressed", name, (unsigned long long)step);
@@ -19,7 +26,7 @@ static sluice_status not_compressed(const char *name, uint64_t step)
 sluice_status slc_onebit_check(const char *name, const slc_onebit_unit *unit, uint32_t i, bool compresses)
 {
     const sluice_update *u = &unit->tensors[i];
-    if (!compresses) return not_compressed(name, u->step);
+    if (!compresses) return not_compressed(name, slc_job_step_of(u));
     if (i >= unit->group->count || u->count != unit->group->shapes[i].count)
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: tensor %u has %zu elements, other than what is exchanged of it",
                          name, i, u->count);
@@ -30,7 +37,7 @@ sluice_status slc_onebit_check_flat(const char *name, const slc_onebit_unit *uni
 {
     const slc_compress_shape *shape = unit->group->shapes;
     uint64_t elements = 0;
-    if (!compresses) return not_compressed(name, unit->tensors[0].step);
+    if (!compresses) return not_compressed(name, slc_job_step_of(&unit->tensors[0]));
     for (uint32_t i = 0; i < unit->tensor_count; i++) elements += unit->tensors[i].count;
     if (unit->group->count != 1 || shape->count != slc_flat_elements(elements, shape->ranks))
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: %u tensors have %llu elements, %u shapes of %llu are exchanged",

@@ -10,11 +10,15 @@
  * Units that are not onebit get averaged gradients and optimizer.update in every step and mode (and, if the
  * optimizer wants norms, measure and agreed): it knows from the step's number what the phase makes of them.
  *
+ * A step may leave parameters out: of these nothing is called, and nothing changes. Steps are numbered for the job, and
+ * updates for each parameter: sluice_update has both numbers. Phases go by the job's; bias corrections, refreshes and
+ * intervals of local steps by what the parameter has had.
+ *
  * The engine calls, in the order of a run:
  *   commit             once, before everything else
  *   phase(step)        before each plan: what the job of steps from `step` on is like
  *   each step s:       begin_step(s) -> mode; measure, agreed, update (all of sluice_optimizer); compress, apply, local
- *                      (of every onebit unit once); wants_norms(s), end_step(s)
+ *                      (of every onebit unit once, with the tensors that the step keeps); wants_norms(s), end_step(s)
  *   progress_save      between steps, with nothing pending; progress_load likewise, after which phase is asked again
  * A step that is skipped (a gradient was not finite) gets neither `agreed` nor apply, local, update, nor end_step: the
  * next step has its number again. In that case the errors stay as compress has left them: error feedback loses nothing,
@@ -67,9 +71,12 @@ typedef struct {
     bool frozen, no_decay;
 } slc_compressed_parameter;
 
-/* All of a onebit unit on one rank. Tensors are whole parameters in registration order. tensors[i].gradient is this
- * rank's own sum over its micro-batches, and gradient_factor makes it what averaging over one rank would (and clips);
- * step and learning_rate are the step's. group has a shape for each tensor, with its count.
+/* What a step does with a parameter, as bits: it leaves it out; it lies in a onebit unit. */
+enum { SLC_LEFT_OUT = 1, SLC_IN_ONEBIT = 2 };
+
+/* All of a onebit unit on one rank that the step keeps. Tensors are whole parameters in registration order.
+ * tensors[i].gradient is this rank's own sum over its micro-batches, and gradient_factor makes it what averaging over
+ * one rank would (and clips); step and learning_rate are the step's. group has a shape for each tensor, with its count.
  *
  * If the phase fuses, group has one shape of slc_flat_elements elements instead, and workers one residue; local[0][0]
  * is the flat array of so many fp32: the tensors in sequence without gaps, and a tail that lives on from step to step.
@@ -111,8 +118,10 @@ typedef struct {
     sluice_status (*agreed)(void *context, uint64_t step, uint32_t count, const slc_agreed *parameters);
 
     /* exchange_now: the step must leave all replicas equal, so it is not LOCAL. In the warm-up: AVERAGE. May be called
-     * again for a step that was skipped. */
-    slc_step_mode (*begin_step)(void *context, uint64_t step, double learning_rate, bool exchange_now);
+     * again for a step that was skipped. roles: of each parameter the bits above, valid during the call; NULL: all are
+     * kept, in onebit units. */
+    slc_step_mode (*begin_step)(void *context, uint64_t step, double learning_rate, bool exchange_now,
+                                const uint8_t *roles);
 
     /* Work on one unit. compress reads gradients, states, local arrays and residues, writes packets and residues. apply
      * reads results; it, and local, write values (`rounded` too), states and local arrays. *bad, UINT32_MAX or lower
@@ -127,14 +136,17 @@ typedef struct {
 
     /* Bit i: end_step(step) wants norms[i][p], the norm of state i of parameter p after the step, made from owned parts
      * by exact bins (norm.h), so that its bits depend on no strategy; 0 of a frozen parameter. norms[i] is NULL
-     * elsewhere. Returns SLC_PHASE_CHANGED, SLC_RESET_ERRORS or both. */
+     * elsewhere. updates[p]: how many updates parameter p has had, this step's included; NULL: each has had `step`.
+     * Returns SLC_PHASE_CHANGED, SLC_RESET_ERRORS or both. */
     uint32_t (*wants_norms)(const void *context, uint64_t step);
-    uint32_t (*end_step)(void *context, uint64_t step, const double *const norms[SLUICE_OPTIMIZER_STATES_MAX]);
+    uint32_t (*end_step)(void *context, uint64_t step, const uint64_t *updates,
+                         const double *const norms[SLUICE_OPTIMIZER_STATES_MAX]);
 
     /* A checkpoint keeps these in addition to states, local arrays and residues: numbers of the job (counters are
      * whole, below 2^53) and of each parameter. Each must come back with every bit. `parameter` UINT32_MAX: those of
-     * the job. */
-    uint32_t progress_count, parameter_progress_count;
+     * the job. The last counted_progress_count numbers of a parameter follow from the job's as long as no step has left
+     * anything out, and are not kept until then: progress_load gets NAN for them. So the job's are loaded first. */
+    uint32_t progress_count, parameter_progress_count, counted_progress_count;
     const char *progress_name[SLC_PROGRESS_MAX], *parameter_progress_name[SLC_PROGRESS_MAX];
     void (*progress_save)(const void *context, uint32_t parameter, double *values);
     sluice_status (*progress_load)(void *context, uint32_t parameter, const double *values);
@@ -152,6 +164,16 @@ typedef struct {
     sluice_lamb lamb;
     sluice_onebit onebit;
 } slc_compressed_settings;
+
+/* The job's step that an update belongs to. */
+static inline uint64_t slc_job_step_of(const sluice_update *u)
+{
+    return u->job_step ? u->job_step : u->step;
+}
+
+/* Updates of one call of update_many that have the same number of a parameter, from number `first` on: of[parameter].
+ */
+uint32_t slc_updates_alike(const sluice_update *updates, uint32_t first, uint32_t count, const uint64_t *of);
 
 /* ORDER unless the step of tensor i compresses; ARGUMENT unless its shape has its count. */
 sluice_status slc_onebit_check(const char *name, const slc_onebit_unit *unit, uint32_t i, bool compresses);

@@ -188,6 +188,22 @@ static trial of_intervals(uint64_t seed, const char *strategy)
                    .local_step_clipper = 4};
 }
 
+/* Steps that leave layers out: each parameter has its own number of updates, by the freeze too. */
+static void without_some_layers(void **state)
+{
+    (void)state;
+    for (uint64_t saved = FREEZE - 1; saved <= FREEZE + 3; saved += 2) {
+        trial t = {.seed = 18 + saved, .leaves_out = true, .fuse = saved % 4 ? "off" : "64KiB", .block = 65536};
+        goes_on(2, (scenario){.first = t, .second = t, .saved = saved, .same = true}, 0);
+        t.optimizer = "onebit_lamb";
+        goes_on(2, (scenario){.first = t, .second = t, .saved = saved, .ahead = saved, .same = true}, 0);
+    }
+    trial t = of_intervals(25, NULL);
+    t.leaves_out = true;
+    for (uint64_t saved = 5; saved <= 23; saved += 6)
+        goes_on(2, (scenario){.first = t, .second = t, .saved = saved, .same = true}, saved == 23 ? 3 : 0);
+}
+
 /* Saves before compression, between refreshes, after the variance is frozen, and among local steps. */
 static void of_zero_one_adam(void **state)
 {
@@ -293,6 +309,7 @@ int main(void)
         cmocka_unit_test(of_zero_one_adam),
         cmocka_unit_test(from_runs_without_intervals),
         cmocka_unit_test(of_zero_one_adam_in_compat),
+        cmocka_unit_test(without_some_layers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

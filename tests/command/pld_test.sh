@@ -95,12 +95,32 @@ refusals() {
     refuses 'not for a bert whose norms come after the branches' --pld 0.5 --model bert
     refuses 'a layer whose branches are left out still changes it; give --norm before' --pld 0.5 --model bert --norm after
     refuses 'not with --pld yet' --pld 0.5 --pipeline 2 -n 2
-    refuses 'counts its phases in steps of all layers' --pld 0.5 --optimizer onebit_adam -n 2
+    refuses 'exchanges all layers as one, so that none can be left out' --pld 0.5 --optimizer onebit_lamb --onebit-compat -n 2
     refuses 'cannot convert between the precisions' --pld 0.5 --layer-precision h.0=bf16
+}
+
+# Phases of compressed optimizers, with all units under onebit.
+compressed() {
+    local optimizer whole phases='var_update_scaler=2,local_step_scaler=3,local_step_clipper=4'
+    for optimizer in onebit_adam onebit_lamb zero_one_adam; do
+        local run=(-n 2 "${drops[@]}" --strategy onebit --clip 0 --steps 14 --freeze-step 4 --optimizer "$optimizer"
+            --onebit "$phases")
+        whole=$(weights "${run[@]}" --schedule serial)
+        check "$optimizer: a run ends with weights" 66 ${#whole}
+        [ "$whole" != "$(weights "${run[@]}" --pld 1)" ] || check "$optimizer: dropping acts" different same
+        check "$optimizer: another schedule" "$whole" "$(weights "${run[@]}")"
+        rm -rf "$work/run"
+        train "${run[@]}" --steps 9 --save "$work/run"
+        check "$optimizer: a part" 0 $code
+        check "$optimizer: a resumed run" "$(weights "${run[@]}" --save "$work/other" --save-every 9)" \
+            "$(weights "${run[@]}" --resume "$work/run")"
+        rm -rf "$work/other"
+    done
 }
 
 equal_bits
 bytes
+compressed
 words
 refusals
 exit $failed

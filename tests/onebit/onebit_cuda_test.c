@@ -68,7 +68,8 @@ static int add_numbers(model *m, uint64_t *print)
 {
     static const char *const of_job[] = {"frozen_at",      "norm_step", "norm",   "refreshes",
                                          "local_interval", "rates",     "decayed"};
-    static const char *const of_parameter[] = {"coefficient", "ratios", "last_factor", "scaling"};
+    static const char *const of_parameter[] = {"coefficient", "ratios",         "last_factor",
+                                               "scaling",     "frozen_updates", "refreshes"};
     for (size_t n = 0; n < sizeof of_job / sizeof *of_job; n++)
         if (add_number(m, NULL, of_job[n], print)) return 1;
     for (uint32_t p = 0; p < m->param_count; p++)
@@ -247,6 +248,18 @@ static void beside_sharded_layers(void **state)
     is_the_hosts(4, &(run){.trial = zero_one, .steps = 18, .resumes = true});
 }
 
+/* Layers are left out of steps, of units that they share too. */
+static void without_some_layers(void **state)
+{
+    (void)state;
+    for (int o = 0; o < OPTIMIZERS; o += 2) {
+        trial t = optimizers[o];
+        t.leaves_out = true;
+        t.fuse = o ? "64KiB" : "off", t.block = 65536;
+        is_the_hosts(2, &(run){.trial = t, .steps = 16, .resumes = o == 2});
+    }
+}
+
 static void clipped_skipped_and_compat(void **state)
 {
     (void)state;
@@ -264,8 +277,8 @@ int main(void)
 {
     lacks_gpu = !gpu_is_there(HANG_S);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_rank_of_each_optimizer), cmocka_unit_test(one_rank_with_everything_else),
+        cmocka_unit_test(one_rank_of_each_optimizer),  cmocka_unit_test(one_rank_with_everything_else),
         cmocka_unit_test(two_ranks_of_each_optimizer), cmocka_unit_test(beside_sharded_layers),
-        cmocka_unit_test(clipped_skipped_and_compat)};
+        cmocka_unit_test(without_some_layers),         cmocka_unit_test(clipped_skipped_and_compat)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -192,7 +192,7 @@ static void end_step(lone *l, uint64_t step)
         }
         norms[s] = made[s];
     }
-    l->o.end_step(l->o.context, step, norms);
+    l->o.end_step(l->o.context, step, NULL, norms);
 }
 
 static void check_weights(const lone *l, uint64_t step)

@@ -57,6 +57,7 @@ static bool exchanges_now(uint64_t step)
 typedef struct {
     float value[STEPS + 1][PARAMS_MAX][COUNT_MAX];
     bool onebit[STEPS + 1][PARAMS_MAX]; /* in the plan after the step */
+    bool readable[STEPS + 1];
     known params[PARAMS_MAX];
     uint32_t param_count;
     trial trial;
@@ -70,11 +71,15 @@ static int run_recorded(int rank, int size, void *context)
     for (uint64_t step = 1; step <= STEPS; step++) {
         m.exchange = exchanges_now(step);
         if (model_step(&m, NULL)) return 1;
+        bool readable;
+        (void)sluice_runtime_replicas_equal(m.rt, &readable);
+        RANK_CHECK(all->trial.leaves_out || readable || is_local(step));
+        RANK_CHECK(readable || !m.exchange);
+        if (!rank) all->readable[step] = readable;
         for (uint32_t p = 0; p < m.param_count; p++) {
             float x[COUNT_MAX];
             const bool onebit = model_is_onebit(&m.params[p]);
-            if (!is_local(step) || m.exchange)
-                RANK_CHECK(!sluice_param_read(m.params[p].param, 0, m.params[p].count, x));
+            if (readable) RANK_CHECK(!sluice_param_read(m.params[p].param, 0, m.params[p].count, x));
             if (!rank) memcpy(all->value[step][p], x, sizeof x);
             if (!rank) all->onebit[step][p] = onebit;
         }
@@ -135,6 +140,19 @@ typedef struct {
     slc_onebit_unit unit;
 } rank_unit;
 
+static bool leaves_out(const record *all, uint64_t step, uint32_t p)
+{
+    return !exchanges_now(step) && model_leaves_out(&all->trial, step, all->params[p].layer);
+}
+
+/* The parameter's updates up to this step. */
+static uint64_t updates_of(const record *all, uint64_t step, uint32_t p)
+{
+    uint64_t updates = 0;
+    for (uint64_t s = 1; s <= step; s++) updates += !leaves_out(all, s, p);
+    return updates;
+}
+
 static void describe(rank_unit *u, replica_set *s, const record *all, uint32_t p, uint32_t rank, uint64_t step)
 {
     const uint32_t batches = all->trial.micro_batches ? all->trial.micro_batches : 1;
@@ -142,7 +160,8 @@ static void describe(rank_unit *u, replica_set *s, const record *all, uint32_t p
                                 .gradient = s->gradient[rank],
                                 .state = {s->state[rank][0], s->state[rank][1]},
                                 .count = all->params[p].count,
-                                .step = step,
+                                .step = updates_of(all, step, p),
+                                .job_step = step,
                                 .learning_rate = 0.01,
                                 .gradient_factor = 1.0 / batches,
                                 .no_decay = all->params[p].no_decay,
@@ -197,17 +216,20 @@ static void check_record(const record *all, uint32_t ranks)
     assert_int_equal(o.commit(o.context, ranks, all->param_count, parameters), SLUICE_OK);
     for (uint32_t p = 0; p < all->param_count; p++) replicas_init(&sets[p], all, ranks, p);
     for (uint64_t step = 1; step <= STEPS; step++) {
-        slc_step_mode how = o.begin_step(o.context, step, 0.01, exchanges_now(step));
+        uint8_t roles[PARAMS_MAX];
+        for (uint32_t p = 0; p < all->param_count; p++)
+            roles[p] = (all->onebit[step - 1][p] ? SLC_IN_ONEBIT : 0) | (leaves_out(all, step, p) ? SLC_LEFT_OUT : 0);
+        slc_step_mode how = o.begin_step(o.context, step, 0.01, exchanges_now(step) || ranks == 1, roles);
         for (uint32_t p = 0; p < all->param_count; p++) {
-            alone(&o, &stream, all, ranks, &sets[p], p, step, how);
-            if (how == SLC_STEP_LOCAL) continue;
+            if (!leaves_out(all, step, p)) alone(&o, &stream, all, ranks, &sets[p], p, step, how);
+            if (!all->readable[step]) continue;
             for (uint64_t i = 0; i < all->params[p].count; i++)
                 if (memcmp(&all->value[step][p][i], &sets[p].value[0][i], sizeof(float)))
                     fail_msg("step %llu, parameter %u, element %llu: %.9g through the engine, %.9g without",
                              (unsigned long long)step, p, (unsigned long long)i, (double)all->value[step][p][i],
                              (double)sets[p].value[0][i]);
         }
-        bool resets = o.end_step(o.context, step, none) & SLC_RESET_ERRORS;
+        bool resets = o.end_step(o.context, step, NULL, none) & SLC_RESET_ERRORS;
         for (uint32_t p = 0; resets && p < all->param_count; p++)
             for (uint32_t r = 0; r < ranks; r++) {
                 memset(sets[p].exchange.worker_memory[r], 0, slc_compress_group_worker_bytes(&sets[p].exchange.group));
@@ -236,6 +258,8 @@ static void the_engine_adds_nothing(void **state)
     is_what_the_optimizer_makes(2, (trial){.seed = 64, .schedule = "one_ahead"});
     is_what_the_optimizer_makes(3, (trial){.seed = 65, .onebit_layers = 5, .other = "fsdp", .micro_batches = 2});
     is_what_the_optimizer_makes(4, (trial){.seed = 66, .messages = true});
+    is_what_the_optimizer_makes(2, (trial){.seed = 71, .leaves_out = true, .fuse = "64KiB", .block = 65536});
+    is_what_the_optimizer_makes(3, (trial){.seed = 72, .leaves_out = true, .onebit_layers = 6, .other = "fsdp"});
 }
 
 /* ---- Replicas ---- */

@@ -190,18 +190,27 @@ static int model_backward(model *m, uint32_t layer, uint32_t batch)
     return 0;
 }
 
+bool model_leaves_out(const trial *t, uint64_t call, uint32_t layer)
+{
+    return t->leaves_out && layer && layer + 1 < LAYERS && mix(t->seed * 1000 + call * LAYERS + layer) % 5 < 2;
+}
+
 int model_compute(model *m)
 {
+    const sluice_layer *left_out[LAYERS];
     m->calls++;
-    const sluice_step_options options =
-        SLUICE_INIT(sluice_step_options, .learning_rate = 0.01, .gradient_scale = m->t->scale, .exchange = m->exchange);
+    sluice_step_options options = SLUICE_INIT(sluice_step_options, .learning_rate = 0.01, .gradient_scale = m->t->scale,
+                                              .exchange = m->exchange, .layers_left_out = left_out);
+    for (uint32_t l = 0; l < LAYERS; l++)
+        if (m->left_out >> l & 1 || (!m->exchange && model_leaves_out(m->t, m->calls, l)))
+            left_out[options.layer_left_out_count++] = m->layers[l];
     RANK_CHECK(!sluice_step_begin(m->rt, &options));
     uint32_t batches = m->t->micro_batches ? m->t->micro_batches : 1;
     for (uint32_t b = 0; b < batches; b++) {
         for (uint32_t l = 0; l < LAYERS; l++)
-            if (model_forward(m, l, b)) return 1;
+            if (sluice_layer_runs(m->layers[l]) && model_forward(m, l, b)) return 1;
         for (uint32_t l = LAYERS; l-- > 0;)
-            if (model_backward(m, l, b)) return 1;
+            if (sluice_layer_runs(m->layers[l]) && model_backward(m, l, b)) return 1;
     }
     return 0;
 }

@@ -21,6 +21,7 @@ typedef struct {
     uint64_t var_freeze_step, var_update_scaler, local_step_scaler, local_step_clipper; /* 0: the default */
     double budget_of_dp, clip, freeze_change, beta2, scale;     /* scale: gradient_scale; 0: the default */
     bool messages, skip_nan, fp32_wire, adapts, compat, frozen; /* frozen: each layer holds a frozen parameter */
+    bool leaves_out; /* steps that need not exchange leave out layers in between (model_leaves_out) */
 } trial;
 
 typedef struct {
@@ -44,6 +45,7 @@ typedef struct {
     sluice_status (*create)(sluice_world *world, const sluice_config *config, sluice_runtime **out);
     uint64_t calls;    /* steps that were computed */
     bool exchange;     /* sluice_step_options.exchange of the steps to come */
+    uint32_t left_out; /* bit l: the steps to come leave layer l out, whatever trial.leaves_out says */
     uint64_t bad_call; /* the call in which rank bad_rank's gradient of bad_param is not finite; 0: none */
     int bad_rank;
     uint32_t bad_param;
@@ -61,6 +63,9 @@ void model_end(model *m);
 
 /* A rank adds this to an element's gradient in a micro-batch of call number `call`. */
 float model_added(const model *m, uint32_t p, uint64_t i, uint64_t call, uint32_t batch, int rank, float value);
+
+/* Does call number `call` leave the layer out, if it need not exchange? */
+bool model_leaves_out(const trial *t, uint64_t call, uint32_t layer);
 
 /* x as the type holds it, and element i of an array of the type. */
 float model_rounded(sluice_dtype dtype, float x);

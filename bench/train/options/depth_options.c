@@ -1,7 +1,6 @@
 /* tests/command/pld_test.sh covers this file. */
 #include "bench/train/options/depth_options.h"
 
-#include "bench/train/options/onebit_options.h"
 #include "lib/base/status.h"
 #include "lib/weights/family.h"
 
@@ -40,11 +39,12 @@ slc_recipe_depth slc_depth_options_recipe(const slc_training_options *o)
 static sluice_status check_model(const slc_training_options *o, const sluice_model_config *model)
 {
     const char *name = slc_family_of(model->family)->name;
-    if (slc_training_is_compressed(o->optimizer))
-        return slc_error(SLUICE_ERR_UNSUPPORTED,
-                         "--pld %s with --optimizer %s: it counts its phases in steps of all layers; give another "
-                         "--optimizer",
-                         o->pld, o->optimizer);
+    if (!strcmp(o->optimizer, "onebit_lamb") && o->onebit_compat)
+        return slc_error(
+            SLUICE_ERR_UNSUPPORTED,
+            "--pld %s with --optimizer onebit_lamb --onebit-compat: it exchanges all layers as one, so that "
+            "none can be left out; leave one of them out",
+            o->pld);
     if (o->layer_precision)
         return slc_error(SLUICE_ERR_UNSUPPORTED,
                          "--pld %s with --layer-precision %s: a layer that is left out cannot convert between the "

@@ -6,6 +6,7 @@
 
 typedef struct {
     bool on, compat;
+    bool moves_apart; /* the optimizer makes local steps: a step that is to make replicas equal keeps all layers */
     slc_recipe_depth recipe;
     sluice_model *model;
     uint32_t layers;
@@ -19,6 +20,6 @@ typedef struct {
 sluice_status slc_training_depth_begin(const slc_training_options *options, sluice_model *model,
                                        slc_training_depth *out);
 void slc_training_depth_end(slc_training_depth *depth);
-/* Draws the layers of a step, from 0, between steps, and scales the branches of those that it keeps. Errors: as
- * sluice_model_scale_branches. */
-sluice_status slc_training_depth_take(slc_training_depth *depth, uint64_t step);
+/* Draws the layers of a step, from 0, between steps, and scales the branches of those that it keeps. `exchange`: the
+ * step is to leave equal weights on all ranks. Errors: as sluice_model_scale_branches. */
+sluice_status slc_training_depth_take(slc_training_depth *depth, uint64_t step, bool exchange);

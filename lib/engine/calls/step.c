@@ -7,6 +7,7 @@
 #include "lib/engine/check/check.h"
 #include "lib/engine/measure/marks.h"
 #include "lib/engine/measure/measure.h"
+#include "lib/engine/onebit/onebit.h"
 #include "lib/engine/onebit/phase.h"
 #include "lib/engine/replan/replan.h"
 #include "lib/engine/rows/look_up.h"
@@ -39,13 +40,11 @@ static bool any_onebit(const sluice_runtime *rt)
  * would still be open when units become onebit. */
 static void begin_compressed(sluice_runtime *rt, slc_step_state *step, const sluice_step_options *options)
 {
-    const slc_compressed *onebit = &rt->onebit;
     step->own_scale = options->gradient_scale == 0 ? 1.0 / step->micro_batches : options->gradient_scale * rt->replicas;
     step->own_factor = 1;
     if (!rt->compression.on) return;
-    step->compressed = onebit->phase(onebit->context, step->step).compressed;
-    step->mode =
-        onebit->begin_step(onebit->context, step->step, step->learning_rate, options->exchange || !any_onebit(rt));
+    step->compressed = rt->onebit.phase(rt->onebit.context, step->step).compressed;
+    step->mode = slc_phase_begin_step(rt, step, options->exchange || !any_onebit(rt));
     step->average_off = step->mode != SLC_STEP_AVERAGE;
     step->exchange_off = step->mode != SLC_STEP_EXCHANGE;
 }
@@ -182,7 +181,8 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
     slc_look_ups_forget(rt);
     slc_marks_begin_step(rt);
     slc_pass_note_launches(rt, pass, step, extent_of(rt, options));
-    status = slc_pass_words_begin(rt, step);
+    status = slc_onebit_keep(rt, step);
+    if (!status) status = slc_pass_words_begin(rt, step);
     if (!status) status = slc_pass_begin(rt, pass);
     if (!status) status = slc_pass_leave_out(rt, pass, &step->exposed_s);
     if (status) return slc_runtime_fail(rt, status);
@@ -505,7 +505,7 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
     pass->has_previous = true;
     if (!step->skip) rt->step = step->step;
     if (!step->skip) slc_left_out_count(rt, step);
-    if (!step->skip) slc_phase_note_replicas(rt, step->mode);
+    if (!step->skip) slc_phase_note_replicas(rt, step);
     step->stage.slots_s = rt->measure->step_compute_s;
     slc_stage_report_note(rt, step);
     slc_measure_step_end(rt);

@@ -6,6 +6,7 @@
 #include "lib/engine/onebit/phase.h"
 #include "lib/engine/replan/replan.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,14 @@ sluice_status slc_checkpoint_own_reset(sluice_runtime *rt)
     return status ? status : slc_stream_synchronize(&rt->compute);
 }
 
+/* Has any step left a parameter out? */
+static bool has_missed(const sluice_runtime *rt)
+{
+    bool any = false;
+    for (uint32_t p = 0; p < rt->model.param_count; p++) any |= rt->model.params[p]->missed > 0;
+    return any;
+}
+
 void slc_checkpoint_progress_save(const sluice_runtime *rt, slc_manifest *out)
 {
     const slc_compressed *o = &rt->onebit;
@@ -53,9 +62,9 @@ void slc_checkpoint_progress_save(const sluice_runtime *rt, slc_manifest *out)
     out->progress_count = o->progress_count;
     for (uint32_t i = 0; i < o->progress_count; i++)
         out->progress[i] = (slc_manifest_number){(char *)o->progress_name[i], values[i]};
-    out->number_count = o->parameter_progress_count;
+    out->number_count = o->parameter_progress_count - (has_missed(rt) ? 0 : o->counted_progress_count);
     for (uint32_t i = 0; i < out->number_count; i++) out->number_names[i] = (char *)o->parameter_progress_name[i];
-    for (uint32_t p = 0; out->number_count && p < rt->model.param_count; p++)
+    for (uint32_t p = 0; o->parameter_progress_count && p < rt->model.param_count; p++)
         if (!rt->model.params[p]->frozen) o->progress_save(o->context, p, out->params[p].numbers);
 }
 
@@ -91,10 +100,12 @@ static sluice_status check_names(const sluice_runtime *rt, const slc_manifest *f
     const slc_compressed *o = &rt->onebit;
     uint32_t job = rt->compression.on ? o->progress_count : 0,
              each = rt->compression.on ? o->parameter_progress_count : 0;
-    if (from->progress_count != job || from->number_count != each) return other_numbers(rt);
+    uint32_t counted = each ? o->counted_progress_count : 0;
+    if (from->progress_count != job || (from->number_count != each && from->number_count != each - counted))
+        return other_numbers(rt);
     for (uint32_t i = 0; i < job; i++)
         if (strcmp(from->progress[i].name, o->progress_name[i])) return other_numbers(rt);
-    for (uint32_t i = 0; i < each; i++)
+    for (uint32_t i = 0; i < from->number_count; i++)
         if (strcmp(from->number_names[i], o->parameter_progress_name[i])) return other_numbers(rt);
     return SLUICE_OK;
 }
@@ -105,8 +116,12 @@ static sluice_status load_numbers(sluice_runtime *rt, const slc_manifest *from, 
     double values[SLC_PROGRESS_MAX] = {0};
     for (uint32_t i = 0; i < from->progress_count; i++) values[i] = from->progress[i].value;
     sluice_status status = o->progress_load(o->context, SLC_NONE, values);
-    for (uint32_t p = 0; !status && from->number_count && p < from->param_count; p++)
-        if (!params[p]->frozen) status = o->progress_load(o->context, params[p]->number, from->params[p].numbers);
+    for (uint32_t p = 0; !status && o->parameter_progress_count && p < from->param_count; p++) {
+        if (params[p]->frozen) continue;
+        for (uint32_t i = 0; i < o->parameter_progress_count; i++)
+            values[i] = i < from->number_count ? from->params[p].numbers[i] : NAN;
+        status = o->progress_load(o->context, params[p]->number, values);
+    }
     return status;
 }
 
@@ -119,6 +134,7 @@ sluice_status slc_checkpoint_progress_check(sluice_runtime *rt, const slc_manife
                         .params = calloc(rt->model.param_count, sizeof *own.params)};
     if (!own.params) return slc_error(SLUICE_ERR_MEMORY, "numbers of %u parameters", rt->model.param_count);
     slc_checkpoint_progress_save(rt, &own);
+    own.number_count = rt->onebit.parameter_progress_count; /* all of them are there */
     status = load_numbers(rt, from, params);
     if (status == SLUICE_ERR_ARGUMENT)
         status = slc_error(SLUICE_ERR_FORMAT, "$.progress or $.numbers: %s", sluice_last_error());

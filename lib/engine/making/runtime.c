@@ -14,6 +14,7 @@
 #include "lib/engine/measure/marks.h"
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/model/registration.h"
+#include "lib/engine/onebit/phase.h"
 #include "lib/engine/replan/regroup.h"
 #include "lib/engine/replan/replan.h"
 #include "lib/engine/runtime.h"
@@ -277,7 +278,7 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     slc_engine_destroy_job(rt);
     slc_registration_fini(&rt->model);
     if (!rt->config.optimizer) slc_optimizer_destroy(&rt->optimizer, &rt->onebit);
-    slc_pinned_destroy(&rt->compression.memory);
+    slc_phase_destroy(rt);
     slc_norms_destroy(rt);
     for (int i = 0; i < 2; i++) free(rt->steps[i].group_rates);
     slc_left_out_destroy(rt);

@@ -25,6 +25,7 @@ struct sluice_param {
     sluice_dtype dtype;
     bool frozen, no_decay, tied, no_backward_value;
     bool apart;      /* replicas differ by roundings: whatever reads it takes each element from its owner */
+    bool moved;      /* in a onebit unit: by local steps since its last exchange, so that replicas differ */
     uint32_t group;  /* of the step's rates */
     uint32_t unit;   /* SLC_NONE: it lies in another stage */
     uint64_t first;  /* its first element in the unit */

@@ -58,6 +58,7 @@ sluice_update slc_update_of(const sluice_runtime *rt, uint32_t unit, const sluic
         .gradient_factor = step->factor * step->left_scale,
         .no_decay = param->no_decay,
         .parameter = param->number,
+        .job_step = step->step,
     };
     for (uint32_t s = 0; s < rt->optimizer.state_count; s++) update.state[s] = state->state[s] + owned;
     return update;

@@ -28,11 +28,11 @@ static void worker_error(const sluice_param *param, const slc_onebit *onebit, fl
 {
     position at = find_position(param);
     uint32_t tensor = param->rt->compression.fuses ? 0 : at.index;
-    const slc_compress_shape *shape = &onebit->group.shapes[tensor];
+    const slc_compress_shape *shape = &onebit->all.group.shapes[tensor];
     uint64_t padded = slc_compress_chunk(shape) * shape->ranks, before = param->rt->compression.fuses ? at.before : 0;
     bool to_the_end = !param->rt->compression.fuses || at.last;
-    if (data) slc_compress_fold(&param->rt->compute, shape, shape->ranks, &onebit->workers[tensor]);
-    if (data) *data = onebit->workers[tensor].sum + before;
+    if (data) slc_compress_fold(&param->rt->compute, shape, shape->ranks, &onebit->all.workers[tensor]);
+    if (data) *data = onebit->all.workers[tensor].sum + before;
     *count = to_the_end ? padded - before : param->count;
 }
 
@@ -41,9 +41,9 @@ static void worker_error(const sluice_param *param, const slc_onebit *onebit, fl
 static void server_error(const sluice_param *param, const slc_onebit *onebit, float **data, uint64_t *count)
 {
     uint32_t index = find_position(param).index, tensor = param->rt->compression.fuses ? 0 : index;
-    const slc_compress_shape *shape = &onebit->group.shapes[tensor];
-    if (data) slc_compress_fold(&param->rt->compute, shape, 1, &onebit->servers[tensor]);
-    if (data) *data = onebit->servers[tensor].sum;
+    const slc_compress_shape *shape = &onebit->all.group.shapes[tensor];
+    if (data) slc_compress_fold(&param->rt->compute, shape, 1, &onebit->all.servers[tensor]);
+    if (data) *data = onebit->all.servers[tensor].sum;
     *count = index == tensor ? slc_compress_chunk(shape) : 0;
 }
 
@@ -52,8 +52,8 @@ static void server_error(const sluice_param *param, const slc_onebit *onebit, fl
 static void local_array(const sluice_param *param, const slc_onebit *onebit, int i, float **data, uint64_t *count)
 {
     position at = find_position(param);
-    if (data) *data = onebit->parts[i][at.index];
-    *count = param->rt->compression.fuses && at.last ? onebit->group.shapes[0].count - at.before : param->count;
+    if (data) *data = onebit->all.parts[i][at.index];
+    *count = param->rt->compression.fuses && at.last ? onebit->all.group.shapes[0].count - at.before : param->count;
 }
 
 bool slc_onebit_state(const sluice_param *param, const char *name, float **data, uint64_t *count)

@@ -29,20 +29,36 @@ static sluice_status make_group(const sluice_runtime *rt, const slc_unit_state *
     return status;
 }
 
+/* Makes arrays for so many tensors. False: there is no memory. */
+static bool make_tensors(slc_onebit_tensors *t, uint32_t count)
+{
+    t->workers = calloc(count, sizeof *t->workers);
+    t->servers = calloc(count, sizeof *t->servers);
+    bool complete = t->workers && t->servers;
+    for (int i = 0; i < SLC_LOCAL_MAX; i++) complete &= (t->parts[i] = calloc(count, sizeof **t->parts)) != NULL;
+    return complete;
+}
+
+static void destroy_tensors(slc_onebit_tensors *t)
+{
+    slc_compress_group_fini(&t->group);
+    free(t->workers);
+    free(t->servers);
+    for (int i = 0; i < SLC_LOCAL_MAX; i++) free(t->parts[i]);
+}
+
 sluice_status slc_onebit_create(sluice_runtime *rt, uint32_t u, bool fuses)
 {
     slc_unit_state *unit = &rt->units[u];
     slc_onebit *onebit = unit->onebit = calloc(1, sizeof *onebit);
     if (!onebit) return slc_error(SLUICE_ERR_MEMORY, "unit \"%s\"", rt->job.units[u].name);
-    sluice_status status = make_group(rt, unit, fuses, &onebit->group);
+    sluice_status status = make_group(rt, unit, fuses, &onebit->all.group);
     if (status) return status;
-    const slc_compress_group *group = &onebit->group;
-    onebit->workers = calloc(group->count, sizeof *onebit->workers);
-    onebit->servers = calloc(group->count, sizeof *onebit->servers);
+    const slc_compress_group *group = &onebit->all.group;
     onebit->tensors = calloc(unit->param_count, sizeof *onebit->tensors);
-    bool complete = onebit->workers && onebit->servers && onebit->tensors;
-    for (int i = 0; i < SLC_LOCAL_MAX; i++)
-        complete &= (onebit->parts[i] = calloc(unit->param_count, sizeof **onebit->parts)) != NULL;
+    bool complete = onebit->tensors && make_tensors(&onebit->all, unit->param_count);
+    for (int i = 0; complete && rt->job.units[u].fused && i < 2; i++)
+        complete = make_tensors(&onebit->kept[i], unit->param_count);
     if (!complete) return slc_error(SLUICE_ERR_MEMORY, "unit \"%s\"", rt->job.units[u].name);
     /* The room for results is that of the world, whose stages may reach their replicas in different ways. */
     rt->job.units[u].exchange = (slc_exchange_sizes){.worker = slc_compress_group_worker_bytes(group),
@@ -56,11 +72,9 @@ sluice_status slc_onebit_create(sluice_runtime *rt, uint32_t u, bool fuses)
 void slc_onebit_destroy(slc_onebit *onebit)
 {
     if (!onebit) return;
-    slc_compress_group_fini(&onebit->group);
-    free(onebit->workers);
-    free(onebit->servers);
+    destroy_tensors(&onebit->all);
+    for (int i = 0; i < 2; i++) destroy_tensors(&onebit->kept[i]);
     free(onebit->tensors);
-    for (int i = 0; i < SLC_LOCAL_MAX; i++) free(onebit->parts[i]);
     free(onebit);
 }
 
@@ -70,15 +84,16 @@ void slc_onebit_locate(sluice_runtime *rt, uint32_t u)
 {
     slc_unit_state *unit = &rt->units[u];
     slc_onebit *onebit = unit->onebit;
-    slc_compress_group_residues(&onebit->group, slc_engine_buffer(rt, SLC_BUFFER_WORKER_ERROR, u, 0),
-                                slc_engine_buffer(rt, SLC_BUFFER_SERVER_ERROR, u, 0), onebit->workers, onebit->servers);
+    slc_onebit_tensors *all = &onebit->all;
+    slc_compress_group_residues(&all->group, slc_engine_buffer(rt, SLC_BUFFER_WORKER_ERROR, u, 0),
+                                slc_engine_buffer(rt, SLC_BUFFER_SERVER_ERROR, u, 0), all->workers, all->servers);
     onebit->packets = slc_engine_buffer(rt, SLC_BUFFER_PACKETS, u, 0);
     onebit->results = slc_engine_buffer(rt, SLC_BUFFER_RESULTS, u, 0);
     for (uint32_t i = 0; i < SLC_LOCAL_MAX; i++) {
         float *local = onebit->local[i] = slc_engine_buffer(rt, SLC_BUFFER_LOCAL, u, i);
         uint64_t flat = 0;
         for (uint32_t p = 0; local && p < unit->param_count; p++) {
-            onebit->parts[i][p] = local + (rt->compression.fuses ? flat : unit->params[p]->first);
+            all->parts[i][p] = local + (rt->compression.fuses ? flat : unit->params[p]->first);
             flat += unit->params[p]->count;
         }
     }
@@ -97,6 +112,54 @@ sluice_status slc_onebit_reset_errors(sluice_runtime *rt)
     return status ? status : slc_stream_synchronize(&rt->compute);
 }
 
+/* ---- What a step keeps ---- */
+
+/* Fills `kept` with the tensors of the unit that the step keeps. */
+static sluice_status keep_tensors(const slc_unit_state *unit, const slc_step_state *step, slc_onebit_tensors *kept)
+{
+    const slc_onebit_tensors *all = &unit->onebit->all;
+    uint32_t count = 0;
+    slc_compress_shape *shapes = calloc(unit->param_count, sizeof *shapes);
+    if (!shapes) return slc_error(SLUICE_ERR_MEMORY, "an exchange of %u parameters", unit->param_count);
+    for (uint32_t p = 0; p < unit->param_count; p++) {
+        if (slc_left_out_param(step, unit->params[p])) continue;
+        shapes[count] = all->group.shapes[p];
+        kept->workers[count] = all->workers[p];
+        kept->servers[count] = all->servers[p];
+        for (int i = 0; i < SLC_LOCAL_MAX; i++) kept->parts[i][count] = all->parts[i][p];
+        count++;
+    }
+    const bool some = count && count < unit->param_count;
+    sluice_status status = some ? slc_compress_group_init(&kept->group, count, shapes) : SLUICE_OK;
+    free(shapes);
+    return status;
+}
+
+static int number_of(const sluice_runtime *rt, const slc_step_state *step)
+{
+    return step == &rt->steps[1];
+}
+
+sluice_status slc_onebit_keep(sluice_runtime *rt, const slc_step_state *step)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint32_t u = 0; rt->compression.on && !status && u < rt->job.unit_count; u++) {
+        const slc_unit_state *unit = &rt->units[u];
+        if (!unit->onebit || !rt->job.units[u].fused) continue;
+        slc_onebit_tensors *kept = &unit->onebit->kept[number_of(rt, step)];
+        slc_compress_group_fini(&kept->group);
+        if (step->leaves_out && slc_exchanges(unit->strategy)) status = keep_tensors(unit, step, kept);
+    }
+    return status;
+}
+
+static const slc_onebit_tensors *kept_tensors(const sluice_runtime *rt, uint32_t u, const slc_step_state *step)
+{
+    const slc_onebit *onebit = rt->units[u].onebit;
+    const slc_onebit_tensors *kept = &onebit->kept[number_of(rt, step)];
+    return kept->group.count ? kept : &onebit->all;
+}
+
 /* ---- Operations ---- */
 
 /* The words that kernels of a onebit unit read, if something is to be learned from the agreement. */
@@ -110,8 +173,11 @@ static slc_onebit_unit describe_unit(sluice_runtime *rt, uint32_t u, const slc_s
 {
     const slc_unit_state *unit = &rt->units[u];
     slc_onebit *onebit = unit->onebit;
+    const slc_onebit_tensors *kept = kept_tensors(rt, u, step);
+    uint32_t count = 0;
     for (uint32_t p = 0; p < unit->param_count; p++) {
         const sluice_param *param = unit->params[p];
+        if (slc_left_out_param(step, param)) continue;
         slc_part whole = {.first = param->first, .count = param->count, .shard_first = param->first};
         sluice_update update = slc_update_of(rt, u, param, &whole, step);
         update.gradient = slc_element(unit->gradient, unit->gradient_dtype, param->first);
@@ -119,16 +185,16 @@ static slc_onebit_unit describe_unit(sluice_runtime *rt, uint32_t u, const slc_s
         if (step->mode != SLC_STEP_AVERAGE) update.gradient_factor = step->own_scale * step->own_factor;
         update.words = words_of(rt, step);
         update.stream = &rt->updates;
-        onebit->tensors[p] = update;
+        onebit->tensors[count++] = update;
     }
-    slc_onebit_unit out = {.tensor_count = unit->param_count,
+    slc_onebit_unit out = {.tensor_count = count,
                            .tensors = onebit->tensors,
-                           .group = &onebit->group,
-                           .workers = onebit->workers,
+                           .group = &kept->group,
+                           .workers = kept->workers,
                            .packets = onebit->packets,
                            .results = onebit->results};
     for (int i = 0; i < SLC_LOCAL_MAX; i++)
-        if (onebit->local[i]) out.local[i] = onebit->parts[i];
+        if (onebit->local[i]) out.local[i] = kept->parts[i];
     return out;
 }
 
@@ -147,6 +213,7 @@ static sluice_status inspect_own_ahead(sluice_runtime *rt, uint32_t u, const slc
     sluice_status status = SLUICE_OK;
     for (uint32_t p = 0; !status && p < unit->param_count; p++) {
         const sluice_param *param = unit->params[p];
+        if (slc_left_out_param(step, param)) continue;
         const void *gradient = slc_element(unit->gradient, unit->gradient_dtype, param->first);
         status = slc_looking_add(&l, &(slc_step_words_range){param->count, gradient, param->number});
     }
@@ -161,6 +228,7 @@ static sluice_status inspect_own(sluice_runtime *rt, uint32_t u, slc_step_state 
     if (step->ahead) return inspect_own_ahead(rt, u, step);
     for (uint32_t p = 0; p < unit->param_count; p++) {
         const sluice_param *param = unit->params[p];
+        if (slc_left_out_param(step, param)) continue;
         const void *gradient = slc_element(unit->gradient, unit->gradient_dtype, param->first);
         int64_t before = *bad;
         bool finite = true;
@@ -198,7 +266,8 @@ sluice_status slc_onebit_compress(sluice_runtime *rt, uint32_t u, slc_step_state
 slc_op slc_onebit_exchange(const sluice_runtime *rt, uint32_t u, const slc_step_state *step)
 {
     const slc_onebit *onebit = rt->units[u].onebit;
-    slc_op op = slc_exchange_op(&onebit->group, onebit->packets, onebit->results, onebit->servers);
+    const slc_onebit_tensors *kept = kept_tensors(rt, u, step);
+    slc_op op = slc_exchange_op(&kept->group, onebit->packets, onebit->results, kept->servers);
     op.skip = &step->exchange_off;
     op.words = words_of(rt, step);
     return op;
@@ -210,9 +279,11 @@ static sluice_status update_averaged(const sluice_runtime *rt, const slc_onebit_
     const sluice_optimizer *optimizer = &rt->optimizer;
     const uint32_t most = step->ahead && optimizer->update_many ? SLUICE_OPTIMIZER_RANGES_MAX : 1;
     sluice_status status = SLUICE_OK;
-    for (uint32_t t = 0; !status && t < unit->tensor_count; t += most) {
-        const uint32_t left = unit->tensor_count - t;
-        status = most > 1 ? optimizer->update_many(&unit->tensors[t], left < most ? left : most, optimizer->context)
+    for (uint32_t t = 0, count; !status && t < unit->tensor_count; t += count) {
+        count = 1; /* what one call gets has one step */
+        while (count < most && t + count < unit->tensor_count && unit->tensors[t + count].step == unit->tensors[t].step)
+            count++;
+        status = most > 1 ? optimizer->update_many(&unit->tensors[t], count, optimizer->context)
                           : optimizer->update(&unit->tensors[t], optimizer->context);
     }
     return status;

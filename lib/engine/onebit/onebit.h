@@ -13,13 +13,19 @@
 
 #include <sluice/runtime.h>
 
-typedef struct slc_onebit {
-    slc_compress_group group; /* its tensors, fixed at commit */
+/* Tensors that are exchanged together. */
+typedef struct {
+    slc_compress_group group;
     slc_residue *workers, *servers;
-    void *packets, *results; /* these and the following are valid only while the unit is onebit */
+    float **parts[SLC_LOCAL_MAX]; /* where each tensor begins in slc_onebit.local */
+} slc_onebit_tensors;
+
+typedef struct slc_onebit {
+    slc_onebit_tensors all;     /* of the unit; the group is fixed at commit */
+    slc_onebit_tensors kept[2]; /* what the two steps that may be under way keep of them; no group: all, or none */
+    void *packets, *results;    /* these and the following are valid only while the unit is onebit */
     float *local[SLC_LOCAL_MAX];
-    float **parts[SLC_LOCAL_MAX]; /* where each tensor begins in `local` */
-    sluice_update *tensors;       /* of the operation that runs */
+    sluice_update *tensors; /* of the operation that runs */
 } slc_onebit;
 
 /* Called for a unit whose parameters have their places; fills its exchange sizes. `fuses`: one shape serves all
@@ -29,6 +35,9 @@ void slc_onebit_destroy(slc_onebit *onebit); /* NULL is allowed */
 
 /* Finds the buffers of a onebit unit in a plan that has just been placed. */
 void slc_onebit_locate(sluice_runtime *rt, uint32_t unit);
+
+/* Takes over what a step that begins leaves out of units that layers share. Errors: MEMORY. */
+sluice_status slc_onebit_keep(sluice_runtime *rt, const slc_step_state *step);
 
 /* These run on the communication thread. `inspect` and `compress` note for the agreement what is not finite. */
 sluice_status slc_onebit_inspect(sluice_runtime *rt, uint32_t unit, slc_step_state *step);

@@ -42,11 +42,49 @@ sluice_status slc_phase_commit(sluice_runtime *rt)
         parameters[p] = (slc_compressed_parameter){param->count, param->frozen, param->no_decay};
     }
     rt->compression.fuses = rt->onebit.phases[0].fuses;
-    sluice_status status = make_bads(rt);
+    rt->compression.roles = calloc(rt->model.param_count, sizeof *rt->compression.roles);
+    rt->compression.updates = calloc(rt->model.param_count, sizeof *rt->compression.updates);
+    sluice_status status = rt->compression.roles && rt->compression.updates
+                               ? make_bads(rt)
+                               : slc_error(SLUICE_ERR_MEMORY, "%u parameters", rt->model.param_count);
     if (!status)
         status = rt->onebit.commit(rt->onebit.context, (uint32_t)rt->replicas, rt->model.param_count, parameters);
     free(parameters);
     return status;
+}
+
+void slc_phase_destroy(sluice_runtime *rt)
+{
+    slc_pinned_destroy(&rt->compression.memory);
+    free(rt->compression.roles);
+    free(rt->compression.updates);
+}
+
+/* A parameter that another stage keeps counts as one of a onebit unit, so that all stages count the same intervals of
+ * local steps, whichever of them has onebit units. */
+static uint8_t role_of(const sluice_runtime *rt, const slc_step_state *step, const sluice_param *param)
+{
+    if (param->unit == SLC_NONE) return SLC_IN_ONEBIT;
+    return (uint8_t)((slc_left_out_param(step, param) ? SLC_LEFT_OUT : 0) |
+                     (slc_exchanges(rt->units[param->unit].strategy) ? SLC_IN_ONEBIT : 0));
+}
+
+slc_step_mode slc_phase_begin_step(sluice_runtime *rt, const slc_step_state *step, bool exchange_now)
+{
+    for (uint32_t p = 0; p < rt->model.param_count; p++)
+        rt->compression.roles[p] = role_of(rt, step, rt->model.params[p]);
+    return rt->onebit.begin_step(rt->onebit.context, step->step, step->learning_rate, exchange_now,
+                                 rt->compression.roles);
+}
+
+const uint64_t *slc_phase_count_updates(sluice_runtime *rt)
+{
+    bool alike = true;
+    for (uint32_t p = 0; p < rt->model.param_count; p++) {
+        rt->compression.updates[p] = rt->step - rt->model.params[p]->missed;
+        alike &= !rt->model.params[p]->missed;
+    }
+    return alike ? NULL : rt->compression.updates;
 }
 
 bool slc_phase_set(sluice_runtime *rt, uint64_t step)
@@ -69,26 +107,31 @@ sluice_status slc_phase_require_equal(const sluice_runtime *rt, const char *call
 
 /* Strategies that shard the update make replicas equal again, because a shard's owner updates it alone and everybody
  * gathers that. Strategies that update everything everywhere keep replicas apart that are apart. */
-void slc_phase_note_replicas(sluice_runtime *rt, slc_step_mode mode)
+static void note_param(const sluice_runtime *rt, slc_step_mode mode, sluice_param *param)
+{
+    const bool elsewhere = param->unit == SLC_NONE; /* another stage keeps it, in a onebit unit for all that is known */
+    if (!elsewhere && !slc_updates_whole(rt->units[param->unit].strategy)) param->apart = false;
+    if (param->frozen || !(elsewhere || slc_exchanges(rt->units[param->unit].strategy))) return;
+    param->apart |= !elsewhere && param->moved && mode == SLC_STEP_EXCHANGE && rt->onebit.exchange_rounds;
+    param->moved = rt->job.compressed && mode == SLC_STEP_LOCAL;
+}
+
+void slc_phase_note_replicas(sluice_runtime *rt, const slc_step_state *step)
 {
     if (!rt->compression.on) return;
-    const bool ends_interval = rt->compression.replicas_differ && mode == SLC_STEP_EXCHANGE;
-    if (rt->job.compressed) rt->compression.replicas_differ = mode == SLC_STEP_LOCAL;
+    rt->compression.replicas_differ = false;
     for (uint32_t p = 0; p < rt->model.param_count; p++) {
         sluice_param *param = rt->model.params[p];
-        if (param->unit == SLC_NONE) continue; /* another stage keeps it */
-        const slc_strategy strategy = rt->units[param->unit].strategy;
-        if (!slc_updates_whole(strategy))
-            param->apart = false;
-        else if (slc_exchanges(strategy) && ends_interval && !param->frozen)
-            param->apart |= rt->onebit.exchange_rounds;
+        if (!slc_left_out_param(step, param)) note_param(rt, step->mode, param);
+        rt->compression.replicas_differ |= param->moved;
     }
 }
 
 void slc_phase_join_replicas(sluice_runtime *rt)
 {
     rt->compression.replicas_differ = false;
-    for (uint32_t p = 0; p < rt->model.param_count; p++) rt->model.params[p]->apart = false;
+    for (uint32_t p = 0; p < rt->model.param_count; p++)
+        rt->model.params[p]->apart = rt->model.params[p]->moved = false;
 }
 
 bool sluice_runtime_replicas_equal(const sluice_runtime *rt, bool *readable)

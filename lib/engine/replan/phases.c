@@ -59,7 +59,7 @@ static sluice_status end_with_norms(sluice_runtime *rt, uint64_t step, uint32_t 
     }
     sluice_status status = slc_runtime_drain(rt);
     if (!status) status = make_norms(rt, wanted, norms);
-    if (!status) *answer = rt->onebit.end_step(rt->onebit.context, step, of_state);
+    if (!status) *answer = rt->onebit.end_step(rt->onebit.context, step, slc_phase_count_updates(rt), of_state);
     free(norms);
     return status;
 }
@@ -84,7 +84,7 @@ sluice_status slc_phase_end_step(sluice_runtime *rt, uint64_t step)
     if (wanted)
         status = end_with_norms(rt, step, wanted, &answer);
     else
-        answer = rt->onebit.end_step(rt->onebit.context, step, none);
+        answer = rt->onebit.end_step(rt->onebit.context, step, slc_phase_count_updates(rt), none);
     if (!status && answer) status = slc_runtime_drain(rt);
     if (!status && answer & SLC_PHASE_CHANGED) status = change_phase(rt, step + 1);
     if (!status && answer & SLC_RESET_ERRORS) status = slc_onebit_reset_errors(rt);

@@ -58,6 +58,20 @@ static sluice_status check_look_ups(const sluice_runtime *rt, const sluice_layer
     return SLUICE_OK;
 }
 
+/* A step that makes replicas equal cannot leave out a layer whose replicas differ. */
+static sluice_status check_moved(const sluice_runtime *rt, const sluice_layer *layer)
+{
+    for (uint32_t p = 0; p < rt->model.param_count; p++) {
+        const sluice_param *param = rt->model.params[p];
+        if (param->moved && param->layer == layer->index && !param->tied)
+            return slc_error(SLUICE_ERR_ARGUMENT,
+                             "step_begin: exchange: layer \"%s\" is left out, but ranks hold different weights of it "
+                             "since a local step of optimizer %s; keep it in this step",
+                             layer->name, rt->optimizer.name);
+    }
+    return SLUICE_OK;
+}
+
 static uint64_t count_left_out(const sluice_step_options *options)
 {
     return options->layers_left_out ? options->layer_left_out_count : 0;
@@ -95,14 +109,16 @@ sluice_status slc_left_out_check(const sluice_runtime *rt, const sluice_step_opt
         return slc_error(SLUICE_ERR_UNSUPPORTED,
                          "step_begin: layers_left_out: in a pipeline every step runs all layers, because its stages "
                          "exchange what each of them makes; leave it NULL");
-    if (rt->compression.on)
-        return slc_error(SLUICE_ERR_UNSUPPORTED,
-                         "step_begin: layers_left_out: the optimizer %s counts its phases in steps of all parameters; "
-                         "take another optimizer, or leave it NULL",
-                         rt->optimizer.name);
+    if (rt->compression.fuses)
+        return slc_error(
+            SLUICE_ERR_UNSUPPORTED,
+            "step_begin: layers_left_out: optimizer %s with onebit.compat exchanges all parameters as one, "
+            "so that none can be left out; switch compat off, or leave layers_left_out NULL",
+            rt->optimizer.name);
     for (uint64_t i = 0; !status && i < options->layer_left_out_count; i++) {
         status = check_layer(rt, options->layers_left_out[i], "layers_left_out", i);
         if (!status) status = check_look_ups(rt, options->layers_left_out[i]);
+        if (!status && options->exchange) status = check_moved(rt, options->layers_left_out[i]);
     }
     return status;
 }

@@ -16,11 +16,6 @@ void slc_left_out_take(sluice_runtime *rt, slc_step_state *step, const sluice_st
 /* The step has been applied: counts what it left out. */
 void slc_left_out_count(sluice_runtime *rt, const slc_step_state *step);
 
-/* Is the parameter left out: does it belong to a layer that is, and to no other? */
-static inline bool slc_left_out_param(const slc_step_state *step, const sluice_param *param)
-{
-    return step->leaves_out && !param->tied && step->left_out[param->layer];
-}
 /* Are all parameters of a unit left out? Then nothing of it is moved or updated. */
 bool slc_left_out_unit(const sluice_runtime *rt, const slc_step_state *step, uint32_t unit);
 /* Is a slot or an operation left out, with its micro-batch or with its layer or unit? */

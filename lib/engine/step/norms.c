@@ -93,7 +93,9 @@ sluice_status slc_norms_tell(const sluice_runtime *rt, const slc_step_state *ste
     if (!rt->agreement.agreed) return SLUICE_OK;
     for (uint32_t p = 0; p < rt->model.param_count; p++) {
         const sluice_param *param = rt->model.params[p];
-        if (param->frozen || param->unit == SLC_NONE || slc_exchanges(rt->units[param->unit].strategy)) continue;
+        if (param->frozen || param->unit == SLC_NONE || slc_left_out_param(step, param) ||
+            slc_exchanges(rt->units[param->unit].strategy))
+            continue;
         const sluice_step_words *words =
             step->ahead && rt->config.nan == SLUICE_NAN_SKIP ? &step->ahead->words->told : NULL;
         rt->agreement.agreed[count++] = (slc_agreed){p, norms + param->norm, words};

@@ -132,6 +132,12 @@ static bool last_reduction(const sluice_runtime *rt, const slc_item *item)
     return item->micro_batch + 1 == rt->job.micro_batches;
 }
 
+/* May the step leave out some layers of the operation's unit, so that its time says nothing of the whole? */
+static bool in_part(const slc_operation *context)
+{
+    return context->step->leaves_out && context->rt->job.units[item_of(context)->unit].fused;
+}
+
 static sluice_status on_update(void *argument)
 {
     slc_operation *context = argument;
@@ -145,9 +151,8 @@ static sluice_status on_update(void *argument)
     sluice_status status = slc_update_unit(rt, item, context->step);
     record_work(context, SLC_MOMENT_WORKED, elements);
     if (rt->marks) return status;
-    const bool skipped = slc_exchanges(strategy) ? context->step->exchange_off : context->step->skip,
-               in_part = context->step->leaves_out && rt->job.units[item->unit].fused;
-    if (!skipped && !in_part)
+    const bool skipped = slc_exchanges(strategy) ? context->step->exchange_off : context->step->skip;
+    if (!skipped && !in_part(context))
         slc_measure_add(slc_exchanges(strategy) ? &rt->measure->compression[SLC_MEASURE_APPLY] : &rt->measure->update,
                         began_ns, elements);
     return status;
@@ -168,7 +173,7 @@ static sluice_status on_compress(void *argument)
     record_work(context, SLC_MOMENT_WORKS, rt->job.units[unit].elements);
     sluice_status status = slc_onebit_compress(rt, unit, context->step);
     record_work(context, SLC_MOMENT_WORKED, rt->job.units[unit].elements);
-    if (!rt->marks && !context->step->exchange_off)
+    if (!rt->marks && !context->step->exchange_off && !in_part(context))
         slc_measure_add(&rt->measure->compression[SLC_MEASURE_COMPRESS], began_ns, rt->job.units[unit].elements);
     return status;
 }

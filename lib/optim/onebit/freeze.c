@@ -5,6 +5,7 @@
 #include "lib/base/status.h"
 
 #include <math.h>
+#include <stddef.h>
 
 sluice_status slc_freeze_check(const char *name, const slc_freeze_settings *s)
 {
@@ -34,25 +35,40 @@ bool slc_freeze_is_possible(const slc_freeze *f, uint64_t step)
     return f->settings.step ? step >= f->settings.step : f->norm_step && slc_freeze_looks(f, step);
 }
 
-/* Compares the norm with that of the last look, and remembers this one as the last. */
-static bool has_settled(slc_freeze *f, uint64_t step, uint64_t count, const double *norms)
+/* The norm over all parameters, corrected for bias but in compat: all at once if they have had as many updates. */
+static double whole_norm(const slc_freeze *f, uint64_t step, uint64_t count, const uint64_t *updates,
+                         const double *norms)
 {
     double squares = 0;
-    for (uint64_t i = 0; i < count; i++) squares += norms[i] * norms[i];
-    double norm = sqrt(squares), before = f->norm;
-    if (!f->settings.compat) norm /= 1 - slc_power(f->settings.beta2, step);
+    for (uint64_t i = 0; i < count; i++) {
+        const bool apart = updates && updates[i] && !f->settings.compat;
+        const double norm = apart ? norms[i] / (1 - slc_power(f->settings.beta2, updates[i])) : norms[i];
+        squares += norm * norm;
+    }
+    return f->settings.compat || updates ? sqrt(squares) : sqrt(squares) / (1 - slc_power(f->settings.beta2, step));
+}
+
+/* Compares the norm with that of the last look, and remembers this one as the last. */
+static bool has_settled(slc_freeze *f, uint64_t step, uint64_t count, const uint64_t *updates, const double *norms)
+{
+    double norm = whole_norm(f, step, count, updates, norms), before = f->norm;
     bool first = !f->norm_step;
     f->norm_step = step, f->norm = norm;
     return !first && norm > 0 && fabs(norm - before) <= f->settings.change * norm;
 }
 
-bool slc_freeze_end_step(slc_freeze *f, uint64_t step, uint64_t count, const double *norms)
+bool slc_freeze_end_step(slc_freeze *f, uint64_t step, uint64_t count, const uint64_t *updates, const double *norms)
 {
     bool possible = slc_freeze_is_possible(f, step);
-    bool settled = slc_freeze_looks(f, step) && has_settled(f, step, count, norms);
+    bool settled = slc_freeze_looks(f, step) && has_settled(f, step, count, updates, norms);
     bool freeze = possible && (f->settings.step || settled);
     if (freeze) atomic_store_explicit(&f->frozen_at, step, memory_order_relaxed);
     return freeze;
+}
+
+void slc_freeze_count(const slc_freeze *f, uint64_t count, const uint64_t *updates, uint64_t *frozen_updates)
+{
+    for (uint64_t i = 0; i < count; i++) frozen_updates[i] = updates ? updates[i] : f->frozen_at;
 }
 
 void slc_freeze_save(const slc_freeze *f, double values[SLC_FREEZE_PROGRESS])
@@ -65,15 +81,30 @@ static bool is_counter(double x)
     return x >= 0 && x < 0x1p53 && x == floor(x);
 }
 
-sluice_status slc_freeze_load(slc_freeze *f, const char *name, const double values[SLC_FREEZE_PROGRESS])
+sluice_status slc_freeze_load(slc_freeze *f, const char *name, const double values[SLC_FREEZE_PROGRESS], uint64_t count,
+                              uint64_t *frozen_updates)
 {
     if (!is_counter(values[0]) || !is_counter(values[1]) || !(values[2] >= 0) || isinf(values[2]))
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "%s: frozen_at %g and norm_step %g must be whole numbers of steps, norm %g finite, none below "
                          "0",
                          name, values[0], values[1], values[2]);
+    const bool another = f->frozen_at != (uint64_t)values[0];
     f->frozen_at = (uint64_t)values[0];
+    if (another) slc_freeze_count(f, count, NULL, frozen_updates);
     f->norm_step = (uint64_t)values[1];
     f->norm = values[2];
+    return SLUICE_OK;
+}
+
+sluice_status slc_freeze_load_updates(const slc_freeze *f, const char *name, uint32_t parameter, double value,
+                                      uint64_t *frozen_updates)
+{
+    if (!isnan(value) && (!is_counter(value) || value > (double)f->frozen_at))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "%s, parameter %u: frozen_updates %g must be a whole number of updates, not above frozen_at, "
+                         "%llu",
+                         name, parameter, value, (unsigned long long)f->frozen_at);
+    *frozen_updates = isnan(value) ? f->frozen_at : (uint64_t)value;
     return SLUICE_OK;
 }

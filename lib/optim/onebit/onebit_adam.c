@@ -1,6 +1,7 @@
 /* Computes the constants of a step, tensor by tensor; kernels do the rest. */
 #include "lib/optim/onebit/onebit_adam.h"
 
+#include "lib/base/integer.h"
 #include "lib/base/numbers/equal_math.h"
 #include "lib/base/status.h"
 #include "lib/optim/adam.h"
@@ -14,6 +15,7 @@ enum { EXP_AVG, EXP_AVG_SQ };
 typedef struct {
     slc_compressed_settings settings;
     slc_freeze freeze;
+    uint64_t *frozen_updates; /* of each parameter: those that it had had at the freeze */
     uint32_t parameter_count;
     sluice_stream *stream;
 } onebit_adam;
@@ -23,8 +25,8 @@ static slc_adamw_settings settings_at(const onebit_adam *o, const sluice_update 
     slc_adamw_settings s = slc_adam_settings_at(&o->settings.adamw, u);
     if (o->settings.onebit.compat)
         s.bias_correction1 = s.bias_correction2 = 1;
-    else if (slc_freeze_phase(&o->freeze, u->step) == SLC_ONEBIT_FROZEN)
-        s.bias_correction2 = 1 - slc_power(s.beta2, o->freeze.frozen_at);
+    else if (slc_freeze_phase(&o->freeze, slc_job_step_of(u)) == SLC_ONEBIT_FROZEN)
+        s.bias_correction2 = 1 - slc_power(s.beta2, slc_most(1, o->frozen_updates[u->parameter]));
     return s;
 }
 
@@ -41,14 +43,19 @@ static slc_frozen_range frozen_range(const onebit_adam *o, const sluice_update *
 }
 
 /* Updates while the variance stays as it is. */
-static sluice_status update_frozen(const onebit_adam *o, const sluice_update *u, size_t count)
+static sluice_status update_frozen(const onebit_adam *o, const sluice_update *u, uint32_t count)
 {
-    const slc_adamw_settings settings = settings_at(o, u);
     const void *gradients[SLUICE_OPTIMIZER_RANGES_MAX];
     slc_frozen_range ranges[SLUICE_OPTIMIZER_RANGES_MAX];
-    for (size_t i = 0; i < count; i++) gradients[i] = u[i].gradient, ranges[i] = frozen_range(o, &u[i]);
-    return slc_frozen_update_many(slc_adam_stream_of(u, o->stream), &settings, (uint32_t)count, u->gradient_dtype,
-                                  gradients, ranges);
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0; i < count; i++) gradients[i] = u[i].gradient, ranges[i] = frozen_range(o, &u[i]);
+    for (uint32_t i = 0, alike; !status && i < count; i += alike) {
+        const slc_adamw_settings settings = settings_at(o, &u[i]);
+        alike = slc_updates_alike(u, i, count, o->frozen_updates);
+        status = slc_frozen_update_many(slc_adam_stream_of(u, o->stream), &settings, alike, u->gradient_dtype,
+                                        gradients + i, ranges + i);
+    }
+    return status;
 }
 
 static sluice_status update_many(const sluice_update *u, size_t count, void *context)
@@ -56,9 +63,9 @@ static sluice_status update_many(const sluice_update *u, size_t count, void *con
     const onebit_adam *o = context;
     const slc_adamw_settings settings = settings_at(o, u);
     slc_adamw_range ranges[SLUICE_OPTIMIZER_RANGES_MAX];
-    switch (slc_freeze_phase(&o->freeze, u->step)) {
+    switch (slc_freeze_phase(&o->freeze, slc_job_step_of(u))) {
     case SLC_ONEBIT_DISCARD: return SLUICE_OK;
-    case SLC_ONEBIT_FROZEN: return update_frozen(o, u, count);
+    case SLC_ONEBIT_FROZEN: return update_frozen(o, u, (uint32_t)count);
     case SLC_ONEBIT_WARM_UP: break;
     }
     for (size_t i = 0; i < count; i++) ranges[i] = slc_adam_range_of(&u[i]);
@@ -75,8 +82,10 @@ static sluice_status update(const sluice_update *u, void *context)
 static sluice_status commit(void *context, uint32_t ranks, uint32_t count, const slc_compressed_parameter *parameters)
 {
     (void)ranks, (void)parameters;
-    ((onebit_adam *)context)->parameter_count = count;
-    return SLUICE_OK;
+    onebit_adam *o = context;
+    o->frozen_updates = calloc(count ? count : 1, sizeof *o->frozen_updates);
+    o->parameter_count = count;
+    return o->frozen_updates ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "%s: %u parameters", name, count);
 }
 
 static slc_compressed_phase phase(const void *context, uint64_t step)
@@ -85,9 +94,10 @@ static slc_compressed_phase phase(const void *context, uint64_t step)
     return (slc_compressed_phase){.compressed = slc_freeze_phase(&o->freeze, step) == SLC_ONEBIT_FROZEN};
 }
 
-static slc_step_mode begin_step(void *context, uint64_t step, double learning_rate, bool exchange_now)
+static slc_step_mode begin_step(void *context, uint64_t step, double learning_rate, bool exchange_now,
+                                const uint8_t *roles)
 {
-    (void)learning_rate, (void)exchange_now;
+    (void)learning_rate, (void)exchange_now, (void)roles;
     return phase(context, step).compressed ? SLC_STEP_EXCHANGE : SLC_STEP_AVERAGE;
 }
 
@@ -97,23 +107,36 @@ static uint32_t wants_norms(const void *context, uint64_t step)
     return slc_freeze_looks(&o->freeze, step) ? 1u << EXP_AVG_SQ : 0;
 }
 
-static uint32_t end_step(void *context, uint64_t step, const double *const norms[SLUICE_OPTIMIZER_STATES_MAX])
+static uint32_t end_step(void *context, uint64_t step, const uint64_t *updates,
+                         const double *const norms[SLUICE_OPTIMIZER_STATES_MAX])
 {
     onebit_adam *o = context;
-    return slc_freeze_end_step(&o->freeze, step, o->parameter_count, norms[EXP_AVG_SQ])
-               ? SLC_PHASE_CHANGED | SLC_RESET_ERRORS
-               : 0;
+    if (!slc_freeze_end_step(&o->freeze, step, o->parameter_count, updates, norms[EXP_AVG_SQ])) return 0;
+    slc_freeze_count(&o->freeze, o->parameter_count, updates, o->frozen_updates);
+    return SLC_PHASE_CHANGED | SLC_RESET_ERRORS;
 }
 
 static void progress_save(const void *context, uint32_t parameter, double *values)
 {
-    if (parameter == UINT32_MAX) slc_freeze_save(&((const onebit_adam *)context)->freeze, values);
+    const onebit_adam *o = context;
+    if (parameter == UINT32_MAX)
+        slc_freeze_save(&o->freeze, values);
+    else
+        values[0] = (double)o->frozen_updates[parameter];
 }
 
 static sluice_status progress_load(void *context, uint32_t parameter, const double *values)
 {
     onebit_adam *o = context;
-    return parameter == UINT32_MAX ? slc_freeze_load(&o->freeze, name, values) : SLUICE_OK;
+    return parameter == UINT32_MAX
+               ? slc_freeze_load(&o->freeze, name, values, o->parameter_count, o->frozen_updates)
+               : slc_freeze_load_updates(&o->freeze, name, parameter, values[0], &o->frozen_updates[parameter]);
+}
+
+static void destroy(void *context)
+{
+    free(((onebit_adam *)context)->frozen_updates);
+    free(context);
 }
 
 /* ---- Around the exchange ---- */
@@ -136,7 +159,7 @@ static sluice_status check_unit(const onebit_adam *o, const slc_onebit_unit *uni
 {
     sluice_status status = SLUICE_OK;
     for (uint32_t i = 0; !status && i < unit->tensor_count; i++)
-        status = slc_onebit_check(name, unit, i, phase(o, unit->tensors[i].step).compressed);
+        status = slc_onebit_check(name, unit, i, phase(o, slc_job_step_of(&unit->tensors[i])).compressed);
     return status;
 }
 
@@ -199,9 +222,12 @@ sluice_status slc_onebit_adam_create(const slc_compressed_settings *settings, sl
                             .end_step = end_step,
                             .progress_count = SLC_FREEZE_PROGRESS,
                             .progress_name = {SLC_FREEZE_PROGRESS_NAMES},
+                            .parameter_progress_count = 1,
+                            .counted_progress_count = 1,
+                            .parameter_progress_name = {SLC_FREEZE_UPDATES_NAME},
                             .progress_save = progress_save,
                             .progress_load = progress_load,
-                            .destroy = free,
+                            .destroy = destroy,
                             .context = o};
     return SLUICE_OK;
 }

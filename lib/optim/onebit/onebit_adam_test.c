@@ -217,7 +217,7 @@ static uint64_t first_frozen_step(const slc_compressed_settings *settings, doubl
         double v = settings->onebit.compat ? norm : norm * (1 - pow(settings->adamw.beta2, (double)step));
         const double each[2] = {0.6 * v, 0.8 * v};
         bool looks = o.wants_norms(o.context, step) == 1 << 1;
-        o.end_step(o.context, step, (const double *[SLUICE_OPTIMIZER_STATES_MAX]){NULL, looks ? each : NULL});
+        o.end_step(o.context, step, NULL, (const double *[SLUICE_OPTIMIZER_STATES_MAX]){NULL, looks ? each : NULL});
     }
     o.destroy(o.context);
     slc_stream_destroy(&stream);
@@ -342,6 +342,10 @@ static void refuses_what_cannot_be(void **state)
     for (size_t i = 0; i < TEST_COUNT_OF(bad_progress); i++)
         assert_int_equal(j.onebit.progress_load(j.onebit.context, UINT32_MAX, bad_progress[i]), SLUICE_ERR_ARGUMENT);
     assert_int_equal(j.onebit.progress_load(j.onebit.context, UINT32_MAX, (double[]){2, 0, 0}), SLUICE_OK);
+    const double bad_updates[] = {3, 1.5, -1}; /* of a parameter, by the freeze at 2 */
+    for (size_t i = 0; i < TEST_COUNT_OF(bad_updates); i++)
+        assert_int_equal(j.onebit.progress_load(j.onebit.context, 1, &bad_updates[i]), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(j.onebit.progress_load(j.onebit.context, 1, (double[]){NAN}), SLUICE_OK);
     updates[1].count = 69;
     assert_int_equal(j.onebit.compress(j.onebit.context, &unit, &bad), SLUICE_ERR_ARGUMENT);
     assert_int_equal(j.onebit.apply(j.onebit.context, &unit, &bad), SLUICE_ERR_ARGUMENT);

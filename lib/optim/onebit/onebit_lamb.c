@@ -3,6 +3,7 @@
  * nothing pending. */
 #include "lib/optim/onebit/onebit_lamb.h"
 
+#include "lib/base/integer.h"
 #include "lib/base/numbers/equal_math.h"
 #include "lib/base/status.h"
 #include "lib/kernels/compress/flat.h"
@@ -27,6 +28,7 @@ typedef struct {
     slc_lamb_rules rules;
     slc_compressed_parameter *parameters;
     slc_lamb_numbers *numbers; /* of each parameter, in `memory` */
+    uint64_t *frozen_updates;  /* of each parameter: those that it had had at the freeze */
     slc_lamb_parameter *told;  /* [count], of the call that runs */
     slc_pinned memory;
     uint32_t count;
@@ -38,14 +40,14 @@ static slc_frozen_lamb_settings settings_at(const onebit_lamb *o, const sluice_u
     slc_frozen_lamb_settings s = {.adam = slc_adam_settings_at(&o->adam, u)};
     if (o->settings.onebit.compat) s.adam.bias_correction1 = s.adam.bias_correction2 = 1;
     s.fresh_correction = s.adam.bias_correction2;
-    if (!o->settings.onebit.compat && slc_freeze_phase(&o->freeze, u->step) == SLC_ONEBIT_FROZEN)
-        s.adam.bias_correction2 = 1 - slc_power(o->adam.beta2, o->freeze.frozen_at);
+    if (!o->settings.onebit.compat && slc_freeze_phase(&o->freeze, slc_job_step_of(u)) == SLC_ONEBIT_FROZEN)
+        s.adam.bias_correction2 = 1 - slc_power(o->adam.beta2, slc_most(1, o->frozen_updates[u->parameter]));
     return s;
 }
 
 static slc_frozen_lamb_range frozen_range(const onebit_lamb *o, const sluice_update *u)
 {
-    bool first = u->step == o->freeze.frozen_at + 1;
+    bool first = u->step == o->frozen_updates[u->parameter] + 1;
     return (slc_frozen_lamb_range){.count = u->count,
                                    .value = u->value,
                                    .momentum = u->state[EXP_AVG],
@@ -137,7 +139,7 @@ static sluice_status measure_many(const sluice_update *u, size_t count, const sl
     slc_adamw_range ranges[SLUICE_OPTIMIZER_RANGES_MAX];
     slc_lamb_bins bins[SLUICE_OPTIMIZER_RANGES_MAX];
     uint32_t measured = 0;
-    switch (slc_freeze_phase(&o->freeze, u->step)) {
+    switch (slc_freeze_phase(&o->freeze, slc_job_step_of(u))) {
     case SLC_ONEBIT_DISCARD: return SLUICE_OK;
     case SLC_ONEBIT_FROZEN: return measure_frozen(o, u, count, sums);
     case SLC_ONEBIT_WARM_UP: break;
@@ -191,7 +193,7 @@ static sluice_status update_many(const sluice_update *u, size_t count, void *con
     const onebit_lamb *o = context;
     slc_adamw_range ranges[SLUICE_OPTIMIZER_RANGES_MAX];
     const double *norms[SLUICE_OPTIMIZER_RANGES_MAX];
-    switch (slc_freeze_phase(&o->freeze, u->step)) {
+    switch (slc_freeze_phase(&o->freeze, slc_job_step_of(u))) {
     case SLC_ONEBIT_DISCARD: return SLUICE_OK;
     case SLC_ONEBIT_FROZEN: return update_frozen(o, u, count);
     case SLC_ONEBIT_WARM_UP: break;
@@ -220,7 +222,9 @@ static sluice_status commit(void *context, uint32_t ranks, uint32_t count, const
     const size_t most = count ? count : 1;
     o->parameters = calloc(most, sizeof *o->parameters);
     o->told = calloc(most, sizeof *o->told);
-    if (!o->parameters || !o->told) return slc_error(SLUICE_ERR_MEMORY, "%s: %u parameters", name, count);
+    o->frozen_updates = calloc(most, sizeof *o->frozen_updates);
+    if (!o->parameters || !o->told || !o->frozen_updates)
+        return slc_error(SLUICE_ERR_MEMORY, "%s: %u parameters", name, count);
     sluice_status status = slc_pinned_create(o->stream->device, most * sizeof *o->numbers, &o->memory);
     if (status) return slc_error_context(status, "%s: %u parameters", name, count);
     o->numbers = o->memory.base;
@@ -241,9 +245,10 @@ static slc_compressed_phase phase(const void *context, uint64_t step)
         .compressed = frozen, .fuses = o->settings.onebit.compat, .local_arrays = frozen && o->settings.onebit.compat};
 }
 
-static slc_step_mode begin_step(void *context, uint64_t step, double learning_rate, bool exchange_now)
+static slc_step_mode begin_step(void *context, uint64_t step, double learning_rate, bool exchange_now,
+                                const uint8_t *roles)
 {
-    (void)learning_rate, (void)exchange_now;
+    (void)learning_rate, (void)exchange_now, (void)roles;
     return phase(context, step).compressed ? SLC_STEP_EXCHANGE : SLC_STEP_AVERAGE;
 }
 
@@ -273,10 +278,12 @@ static void scale_momenta(onebit_lamb *o, const double *momenta)
     }
 }
 
-static uint32_t end_step(void *context, uint64_t step, const double *const norms[SLUICE_OPTIMIZER_STATES_MAX])
+static uint32_t end_step(void *context, uint64_t step, const uint64_t *updates,
+                         const double *const norms[SLUICE_OPTIMIZER_STATES_MAX])
 {
     onebit_lamb *o = context;
-    if (!slc_freeze_end_step(&o->freeze, step, o->count, norms[EXP_AVG_SQ])) return 0;
+    if (!slc_freeze_end_step(&o->freeze, step, o->count, updates, norms[EXP_AVG_SQ])) return 0;
+    slc_freeze_count(&o->freeze, o->count, updates, o->frozen_updates);
     scale_momenta(o, norms[EXP_AVG]);
     for (uint32_t i = 0; i < o->count; i++) settle(o, i);
     return SLC_PHASE_CHANGED | SLC_RESET_ERRORS;
@@ -284,7 +291,7 @@ static uint32_t end_step(void *context, uint64_t step, const double *const norms
 
 /* ---- Checkpoints ---- */
 
-enum { COEFFICIENT, RATIOS, LAST_FACTOR, SCALING, PARAMETER_PROGRESS };
+enum { COEFFICIENT, RATIOS, LAST_FACTOR, SCALING, LEARNED, FROZEN_UPDATES = LEARNED, PARAMETER_PROGRESS };
 
 static void progress_save(const void *context, uint32_t number, double *values)
 {
@@ -296,21 +303,25 @@ static void progress_save(const void *context, uint32_t number, double *values)
     const slc_lamb_numbers *p = &o->numbers[number];
     values[COEFFICIENT] = p->coefficient, values[RATIOS] = p->ratios;
     values[LAST_FACTOR] = p->last_factor, values[SCALING] = p->scaling;
+    values[FROZEN_UPDATES] = (double)o->frozen_updates[number];
 }
 
 static sluice_status progress_load(void *context, uint32_t number, const double *values)
 {
     onebit_lamb *o = context;
-    if (number == UINT32_MAX) return slc_freeze_load(&o->freeze, name, values);
+    if (number == UINT32_MAX) return slc_freeze_load(&o->freeze, name, values, o->count, o->frozen_updates);
     bool good = number < o->count && values[RATIOS] == floor(values[RATIOS]) && values[RATIOS] < 0x1p53 &&
                 values[LAST_FACTOR] > 0 && values[SCALING] > 0;
-    for (int i = 0; i < PARAMETER_PROGRESS; i++) good = good && values[i] >= 0 && isfinite(values[i]);
+    for (int i = 0; i < LEARNED; i++) good = good && values[i] >= 0 && isfinite(values[i]);
     if (!good)
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "%s, parameter %u of %u: coefficient %g, ratios %g, last_factor %g, scaling %g; all must be "
                          "finite and not below 0, ratios whole, the last two above 0",
                          name, number, o->count, values[COEFFICIENT], values[RATIOS], values[LAST_FACTOR],
                          values[SCALING]);
+    sluice_status status =
+        slc_freeze_load_updates(&o->freeze, name, number, values[FROZEN_UPDATES], &o->frozen_updates[number]);
+    if (status) return status;
     slc_lamb_numbers *p = &o->numbers[number];
     p->coefficient = values[COEFFICIENT], p->ratios = values[RATIOS];
     p->last_factor = values[LAST_FACTOR], p->scaling = values[SCALING];
@@ -338,7 +349,7 @@ static slc_compress_input input_of(const void *context, const slc_onebit_unit *u
 /* Are the unit's tensors there to be exchanged: each by itself, or in the flat array? */
 static sluice_status check_unit(const onebit_lamb *o, const slc_onebit_unit *unit)
 {
-    bool frozen = slc_freeze_phase(&o->freeze, unit->tensors[0].step) == SLC_ONEBIT_FROZEN;
+    bool frozen = slc_freeze_phase(&o->freeze, slc_job_step_of(&unit->tensors[0])) == SLC_ONEBIT_FROZEN;
     if (o->settings.onebit.compat) return slc_onebit_check_flat(name, unit, frozen);
     sluice_status status = SLUICE_OK;
     for (uint32_t i = 0; !status && i < unit->tensor_count; i++) status = slc_onebit_check(name, unit, i, frozen);
@@ -501,6 +512,7 @@ static void destroy(void *context)
     slc_pinned_destroy(&o->memory);
     free(o->parameters);
     free(o->told);
+    free(o->frozen_updates);
     free(o);
 }
 
@@ -530,7 +542,8 @@ static const slc_compressed functions = {
     .progress_count = SLC_FREEZE_PROGRESS,
     .progress_name = {SLC_FREEZE_PROGRESS_NAMES},
     .parameter_progress_count = PARAMETER_PROGRESS,
-    .parameter_progress_name = {"coefficient", "ratios", "last_factor", "scaling"},
+    .counted_progress_count = PARAMETER_PROGRESS - LEARNED,
+    .parameter_progress_name = {"coefficient", "ratios", "last_factor", "scaling", SLC_FREEZE_UPDATES_NAME},
     .progress_save = progress_save,
     .progress_load = progress_load,
     .destroy = destroy,

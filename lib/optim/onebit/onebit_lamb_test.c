@@ -46,7 +46,7 @@ static void fast_step(onebit_job *j, uint64_t step, uint64_t piece)
 
 typedef struct {
     double *p[TEST_TENSORS], *m[TEST_TENSORS], *v[TEST_TENSORS], *fresh[TEST_TENSORS], *tail;
-    double number[TEST_TENSORS][NUMBERS];
+    double number[TEST_TENSORS][SLC_PROGRESS_MAX];
     plain_errors errors[TEST_TENSORS];
 } plain;
 
@@ -208,7 +208,7 @@ static void plain_step(const onebit_job *j, uint64_t step, plain *s)
 static void check_state(const onebit_job *j, const plain *s, float *const *before, const double *most)
 {
     for (uint32_t t = 0; t < TEST_TENSORS; t++) {
-        double number[NUMBERS];
+        double number[SLC_PROGRESS_MAX];
         j->onebit.progress_save(j->onebit.context, t, number);
         for (int i = 0; i < NUMBERS; i++)
             if (!(fabs(number[i] - s->number[t][i]) <= bar * s->number[t][i]))
@@ -435,10 +435,10 @@ static void checkpoints_keep_every_number(void **state)
     for (uint32_t t = 0; t < TEST_TENSORS; t++) {
         assert_int_equal(j.onebit.progress_load(j.onebit.context, t, numbers[t]), SLUICE_OK);
         j.onebit.progress_save(j.onebit.context, t, again);
-        assert_memory_equal(again, numbers[t], NUMBERS * sizeof *again);
+        assert_memory_equal(again, numbers[t], (NUMBERS + 1) * sizeof *again); /* and the updates at the freeze */
     }
-    const double bad[][NUMBERS] = {{-1, 0, 1, 1}, {1, 0.5, 1, 1}, {1, 1, 0, 1},
-                                   {1, 1, 1, 0},  {NAN, 1, 1, 1}, {1, 1, INFINITY, 1}};
+    const double bad[][SLC_PROGRESS_MAX] = {{-1, 0, 1, 1}, {1, 0.5, 1, 1}, {1, 1, 0, 1},
+                                            {1, 1, 1, 0},  {NAN, 1, 1, 1}, {1, 1, INFINITY, 1}};
     for (size_t i = 0; i < TEST_COUNT_OF(bad); i++)
         assert_int_equal(j.onebit.progress_load(j.onebit.context, 0, bad[i]), SLUICE_ERR_ARGUMENT);
     assert_int_equal(j.onebit.progress_load(j.onebit.context, TEST_TENSORS, numbers[0]), SLUICE_ERR_ARGUMENT);

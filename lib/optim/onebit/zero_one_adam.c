@@ -1,6 +1,7 @@
 /* Counters between steps, the plan of a step made from them when it begins, and its constants; kernels do the rest. */
 #include "lib/optim/onebit/zero_one_adam.h"
 
+#include "lib/base/integer.h"
 #include "lib/base/numbers/equal_math.h"
 #include "lib/base/status.h"
 #include "lib/kernels/zero_one/zero_one.h"
@@ -29,18 +30,28 @@ static const char *const progress_name[PROGRESS] = {"refresh_interval", "refresh
                                                     "frozen_at",        "local_interval",  "local_counter",
                                                     "interval_steps",   "rates",           "decayed"};
 
+/* The counters of a parameter, which steps may leave out: of those that kept it, in onebit units if they are of an
+ * interval. */
+typedef struct {
+    uint64_t refreshes, interval_steps;
+    double rates, decayed;
+} own_counters;
+
 /* A step as its updates see it, and the counters after it. */
 typedef struct {
     slc_step_mode mode; /* of onebit units */
-    bool discards, refreshes, frozen, begins;
+    bool discards, refreshes, frozen;
     counters after;
+    own_counters *own_after; /* of each parameter */
+    bool *exchanges;         /* of each parameter: the step ends its interval */
 } step_plan;
 
 typedef struct {
     slc_compressed_settings settings;
     counters now;
+    own_counters *own;  /* [count], now */
     step_plan plans[2]; /* by the step's parity */
-    uint32_t ranks;
+    uint32_t ranks, count;
     sluice_stream *stream;
 } zero_one;
 
@@ -78,9 +89,10 @@ static void count_refresh(const zero_one *o, counters *c)
     c->refresh_interval *= 2;
 }
 
-static void count_frozen_step(const zero_one *o, counters *c, slc_step_mode mode)
+/* `open`: some parameter has moved since its last exchange. */
+static void count_frozen_step(const zero_one *o, counters *c, bool open)
 {
-    if (mode == SLC_STEP_EXCHANGE) c->interval_steps = 0, c->rates = 0, c->decayed = 1;
+    if (!open) c->interval_steps = 0, c->rates = 0, c->decayed = 1;
     if (++c->local_counter < o->settings.onebit.local_step_scaler) return;
     c->local_counter = 0;
     c->local_interval *= 2;
@@ -88,13 +100,35 @@ static void count_frozen_step(const zero_one *o, counters *c, slc_step_mode mode
         c->local_interval = o->settings.onebit.local_step_clipper;
 }
 
-static slc_step_mode begin_step(void *context, uint64_t step, double learning_rate, bool exchange_now)
+/* What the step makes of each parameter's counters. */
+static void count_own(const zero_one *o, const step_plan *plan, double learning_rate, const uint8_t *roles)
+{
+    for (uint32_t p = 0; p < o->count; p++) {
+        const uint8_t role = roles ? roles[p] : SLC_IN_ONEBIT;
+        const bool kept = !(role & SLC_LEFT_OUT), moves = kept && plan->frozen && role & SLC_IN_ONEBIT;
+        own_counters *own = &plan->own_after[p];
+        *own = o->own[p];
+        own->refreshes += kept && plan->refreshes && !plan->discards;
+        plan->exchanges[p] = moves && plan->mode == SLC_STEP_EXCHANGE;
+        if (!moves) continue;
+        own->interval_steps++;
+        own->rates += learning_rate;
+        own->decayed *= 1 - learning_rate * o->settings.adamw.weight_decay;
+    }
+}
+
+static slc_step_mode begin_step(void *context, uint64_t step, double learning_rate, bool exchange_now,
+                                const uint8_t *roles)
 {
     zero_one *o = context;
     const bool frozen = o->now.frozen_at;
-    step_plan plan = {.discards = o->settings.onebit.compat && step == 1, .frozen = frozen, .after = o->now};
+    step_plan *plans = &o->plans[step % 2];
+    step_plan plan = {.discards = o->settings.onebit.compat && step == 1,
+                      .frozen = frozen,
+                      .after = o->now,
+                      .own_after = plans->own_after,
+                      .exchanges = plans->exchanges};
     if (frozen) {
-        plan.begins = !o->now.interval_steps;
         plan.after.interval_steps++;
         plan.after.rates += learning_rate;
         plan.after.decayed *= 1 - learning_rate * o->settings.adamw.weight_decay;
@@ -104,7 +138,8 @@ static slc_step_mode begin_step(void *context, uint64_t step, double learning_ra
         plan.mode = plan.refreshes || o->now.refresh_interval == 1 ? SLC_STEP_AVERAGE : SLC_STEP_EXCHANGE;
         if (plan.refreshes && !plan.discards) count_refresh(o, &plan.after);
     }
-    o->plans[step % 2] = plan;
+    count_own(o, &plan, learning_rate, roles);
+    *plans = plan;
     return plan.mode;
 }
 
@@ -114,15 +149,34 @@ static uint32_t wants_norms(const void *context, uint64_t step)
     return 0;
 }
 
-static uint32_t end_step(void *context, uint64_t step, const double *const norms[SLUICE_OPTIMIZER_STATES_MAX])
+static void end_interval(own_counters *own)
 {
-    (void)norms;
+    own->interval_steps = 0, own->rates = 0, own->decayed = 1;
+}
+
+/* Takes over the counters of parameters after a step. Returns whether any interval is open. */
+static bool end_own(const zero_one *o, const step_plan *plan)
+{
+    bool open = false;
+    for (uint32_t p = 0; p < o->count; p++) {
+        o->own[p] = plan->own_after[p];
+        if (plan->exchanges[p]) end_interval(&o->own[p]);
+        open |= o->own[p].interval_steps > 0;
+    }
+    return open;
+}
+
+static uint32_t end_step(void *context, uint64_t step, const uint64_t *updates,
+                         const double *const norms[SLUICE_OPTIMIZER_STATES_MAX])
+{
+    (void)updates, (void)norms;
     zero_one *o = context;
     const slc_compressed_phase before = phase(o, step);
     const step_plan *plan = plan_of(o, step);
     o->now = plan->after;
+    const bool open = end_own(o, plan);
     if (plan->frozen)
-        count_frozen_step(o, &o->now, plan->mode);
+        count_frozen_step(o, &o->now, open);
     else if (step >= o->settings.onebit.var_freeze_step + o->settings.onebit.compat)
         o->now.frozen_at = step;
     const slc_compressed_phase after = phase(o, step + 1);
@@ -133,17 +187,32 @@ static uint32_t end_step(void *context, uint64_t step, const double *const norms
 
 static sluice_status commit(void *context, uint32_t ranks, uint32_t count, const slc_compressed_parameter *parameters)
 {
-    (void)count, (void)parameters;
-    ((zero_one *)context)->ranks = ranks;
+    (void)parameters;
+    zero_one *o = context;
+    const size_t most = count ? count : 1;
+    bool complete = (o->own = calloc(most, sizeof *o->own)) != NULL;
+    for (int i = 0; i < 2; i++) {
+        complete &= (o->plans[i].own_after = calloc(most, sizeof *o->own)) != NULL;
+        complete &= (o->plans[i].exchanges = calloc(most, sizeof *o->plans[i].exchanges)) != NULL;
+    }
+    if (!complete) return slc_error(SLUICE_ERR_MEMORY, "%s: %u parameters", name, count);
+    for (uint32_t p = 0; p < count; p++) end_interval(&o->own[p]);
+    o->ranks = ranks;
+    o->count = count;
     return SLUICE_OK;
 }
 
 /* ---- Averaged gradients ---- */
 
+static const own_counters *own_of(const zero_one *o, const sluice_update *u)
+{
+    return &plan_of(o, slc_job_step_of(u))->own_after[u->parameter];
+}
+
 static slc_adamw_settings settings_at(const zero_one *o, const sluice_update *u)
 {
     slc_adamw_settings s = slc_adam_settings_at(&o->settings.adamw, u);
-    s.bias_correction2 = 1 - slc_power(s.beta2, plan_of(o, u->step)->after.refreshes);
+    s.bias_correction2 = 1 - slc_power(s.beta2, slc_most(1, own_of(o, u)->refreshes));
     if (o->settings.onebit.compat) s.bias_correction1 = s.bias_correction2 = 1;
     return s;
 }
@@ -154,25 +223,21 @@ static bool masks(const zero_one *o)
 }
 
 /* Updates values as the other steps do, and the variance too. */
-static sluice_status refresh_many(const zero_one *o, const sluice_update *u, size_t count)
+static sluice_status refresh_alike(const zero_one *o, const sluice_update *u, uint32_t count)
 {
     const slc_adamw_settings settings = settings_at(o, u);
     slc_adamw_range ranges[SLUICE_OPTIMIZER_RANGES_MAX];
-    for (size_t i = 0; i < count; i++) ranges[i] = slc_adam_range_of(&u[i]);
-    return slc_adamw_many(slc_adam_stream_of(u, o->stream), &settings, (uint32_t)count, ranges);
+    for (uint32_t i = 0; i < count; i++) ranges[i] = slc_adam_range_of(&u[i]);
+    return slc_adamw_many(slc_adam_stream_of(u, o->stream), &settings, count, ranges);
 }
 
-static sluice_status update_many(const sluice_update *u, size_t count, void *context)
+static sluice_status move_alike(const zero_one *o, const sluice_update *u, uint32_t count)
 {
-    const zero_one *o = context;
-    const step_plan *plan = plan_of(o, u->step);
     const void *gradients[SLUICE_OPTIMIZER_RANGES_MAX];
     slc_frozen_range ranges[SLUICE_OPTIMIZER_RANGES_MAX];
-    if (plan->discards) return SLUICE_OK;
-    if (plan->refreshes) return refresh_many(o, u, count);
     slc_adamw_settings settings = settings_at(o, u);
-    if (o->settings.onebit.compat && o->ranks == 1 && !plan->frozen) settings.beta1 = 1;
-    for (size_t i = 0; i < count; i++) {
+    if (o->settings.onebit.compat && o->ranks == 1 && !plan_of(o, slc_job_step_of(u))->frozen) settings.beta1 = 1;
+    for (uint32_t i = 0; i < count; i++) {
         gradients[i] = u[i].gradient;
         ranges[i] = (slc_frozen_range){.count = u[i].count,
                                        .value = u[i].value,
@@ -183,8 +248,28 @@ static sluice_status update_many(const sluice_update *u, size_t count, void *con
                                        .no_decay = u[i].no_decay,
                                        .mask = masks(o)};
     }
-    return slc_frozen_update_many(slc_adam_stream_of(u, o->stream), &settings, (uint32_t)count, u->gradient_dtype,
-                                  gradients, ranges);
+    return slc_frozen_update_many(slc_adam_stream_of(u, o->stream), &settings, count, u->gradient_dtype, gradients,
+                                  ranges);
+}
+
+/* How many updates from number `first` on belong to parameters that were refreshed as often. */
+static uint32_t count_alike(const zero_one *o, const sluice_update *u, uint32_t first, uint32_t count)
+{
+    uint32_t alike = 1;
+    while (first + alike < count && own_of(o, &u[first + alike])->refreshes == own_of(o, &u[first])->refreshes) alike++;
+    return alike;
+}
+
+static sluice_status update_many(const sluice_update *u, size_t count, void *context)
+{
+    const zero_one *o = context;
+    const step_plan *plan = plan_of(o, slc_job_step_of(u));
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0, alike; !plan->discards && !status && i < count; i += alike) {
+        alike = count_alike(o, u, i, (uint32_t)count);
+        status = plan->refreshes ? refresh_alike(o, u + i, alike) : move_alike(o, u + i, alike);
+    }
+    return status;
 }
 
 static sluice_status update(const sluice_update *u, void *context)
@@ -197,8 +282,9 @@ static sluice_status update(const sluice_update *u, void *context)
 static slc_zero_one_range range_of(const zero_one *o, const slc_onebit_unit *unit, uint32_t i)
 {
     const sluice_update *u = &unit->tensors[i];
-    const step_plan *plan = plan_of(o, u->step);
-    const bool inside = plan->frozen && (plan->mode == SLC_STEP_LOCAL || !plan->begins);
+    const step_plan *plan = plan_of(o, slc_job_step_of(u));
+    const bool begins = plan->frozen && own_of(o, u)->interval_steps == 1;
+    const bool inside = plan->frozen && (plan->mode == SLC_STEP_LOCAL || !begins);
     return (slc_zero_one_range){.count = u->count,
                                 .value = u->value,
                                 .exp_avg = u->state[EXP_AVG],
@@ -209,7 +295,7 @@ static slc_zero_one_range range_of(const zero_one *o, const slc_onebit_unit *uni
                                 .no_decay = u->no_decay,
                                 .decay_moves = o->settings.onebit.compat,
                                 .mask = plan->mode == SLC_STEP_LOCAL ? !o->settings.onebit.compat : masks(o),
-                                .begins = plan->begins,
+                                .begins = begins,
                                 .number = u->parameter};
 }
 
@@ -228,7 +314,7 @@ static slc_compress_input input_of(const void *context, const slc_onebit_unit *u
                                 .gradient_factor = u->gradient_factor,
                                 .rest = 1,
                                 .words = u->words};
-    if (!plan_of(o, u->step)->frozen) return input;
+    if (!plan_of(o, slc_job_step_of(u))->frozen) return input;
     input.momentum = range.exp_avg;
     input.factor = rate * s.beta1, input.rest = rate * (1 - s.beta1);
     if (!range.begins || decays)
@@ -245,7 +331,8 @@ static sluice_status check_unit(const zero_one *o, const slc_onebit_unit *unit)
 {
     sluice_status status = SLUICE_OK;
     for (uint32_t i = 0; !status && i < unit->tensor_count; i++)
-        status = slc_onebit_check(name, unit, i, plan_of(o, unit->tensors[i].step)->mode == SLC_STEP_EXCHANGE);
+        status =
+            slc_onebit_check(name, unit, i, plan_of(o, slc_job_step_of(&unit->tensors[i]))->mode == SLC_STEP_EXCHANGE);
     return status;
 }
 
@@ -268,23 +355,22 @@ static slc_zero_one_tensor tensor_of(const zero_one *o, const slc_onebit_unit *u
 /* Returns tensor i as it is after an exchange. */
 static slc_zero_one_tensor exchanged_tensor(const zero_one *o, const slc_onebit_unit *unit, uint32_t i)
 {
-    const step_plan *plan = plan_of(o, unit->tensors[i].step);
-    const double rates = plan->after.rates;
+    const own_counters *own = own_of(o, &unit->tensors[i]);
     slc_zero_one_tensor t = tensor_of(o, unit, i);
     t.settings.words = &slc_compress_room_of(&unit->workers[i])->told;
     t.results = slc_onebit_results(unit, i);
-    if (!plan->frozen) return t;
+    if (!plan_of(o, slc_job_step_of(&unit->tensors[i]))->frozen) return t;
     /* The next interval would begin without reading u; but whoever reads it in between finds that nothing has moved. */
     t.range.clears = t.range.accumulator != NULL;
-    t.momentum_factor = rates > 0 ? -t.settings.bias_correction1 / rates : 0;
-    t.value_factor = o->settings.onebit.compat ? 1 : plan->after.decayed;
+    t.momentum_factor = own->rates > 0 ? -t.settings.bias_correction1 / own->rates : 0;
+    t.value_factor = o->settings.onebit.compat ? 1 : own->decayed;
     return t;
 }
 
 static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t *bad)
 {
     const zero_one *o = context;
-    const bool frozen = plan_of(o, unit->tensors[0].step)->frozen;
+    const bool frozen = plan_of(o, slc_job_step_of(&unit->tensors[0]))->frozen;
     slc_zero_one_tensor tensors[SLC_ONEBIT_TOGETHER];
     sluice_status status = check_unit(o, unit);
     if (!status) status = slc_onebit_look(o->stream, unit, true, bad);
@@ -306,8 +392,9 @@ static sluice_status local(void *context, const slc_onebit_unit *unit, uint32_t 
         const uint32_t left = unit->tensor_count - first, own = left < SLC_ONEBIT_TOGETHER ? left : SLC_ONEBIT_TOGETHER;
         for (uint32_t k = 0; k < own; k++) {
             const sluice_update *u = &unit->tensors[first + k];
-            if (plan_of(o, u->step)->mode != SLC_STEP_LOCAL)
-                return slc_error(SLUICE_ERR_ORDER, "%s: step %llu is not local", name, (unsigned long long)u->step);
+            if (plan_of(o, slc_job_step_of(u))->mode != SLC_STEP_LOCAL)
+                return slc_error(SLUICE_ERR_ORDER, "%s: step %llu is not local", name,
+                                 (unsigned long long)slc_job_step_of(u));
             tensors[k] = tensor_of(o, unit, first + k);
             tensors[k].range.bad = bad;
         }
@@ -320,8 +407,12 @@ static sluice_status local(void *context, const slc_onebit_unit *unit, uint32_t 
 
 static void progress_save(const void *context, uint32_t parameter, double *values)
 {
-    const counters *c = &((const zero_one *)context)->now;
-    if (parameter != UINT32_MAX) return;
+    const zero_one *o = context;
+    const counters *c = &o->now;
+    if (parameter != UINT32_MAX) {
+        values[0] = (double)o->own[parameter].refreshes;
+        return;
+    }
     const double saved[PROGRESS] = {(double)c->refresh_interval,
                                     (double)c->refresh_counter,
                                     (double)c->refreshes,
@@ -334,10 +425,33 @@ static void progress_save(const void *context, uint32_t parameter, double *value
     memcpy(values, saved, sizeof saved);
 }
 
+/* What was saved for a parameter; NAN: it has been refreshed as often as the job, since no step has left it out. */
+static sluice_status load_refreshes(zero_one *o, uint32_t parameter, double saved)
+{
+    const uint64_t most = o->now.refreshes;
+    if (!isnan(saved) && !(saved >= 0 && saved <= (double)most && saved == floor(saved)))
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s, parameter %u: refreshes is saved as %g, of %llu of the job", name,
+                         parameter, saved, (unsigned long long)most);
+    o->own[parameter].refreshes = isnan(saved) ? most : (uint64_t)saved;
+    return SLUICE_OK;
+}
+
+/* Takes the job's counters; its interval is that of all parameters. */
+static void take_counters(zero_one *o, const counters *loaded)
+{
+    const bool others = loaded->refreshes != o->now.refreshes;
+    for (uint32_t p = 0; p < o->count; p++) {
+        own_counters *own = &o->own[p];
+        if (others) own->refreshes = loaded->refreshes;
+        own->interval_steps = loaded->interval_steps, own->rates = loaded->rates, own->decayed = loaded->decayed;
+    }
+    o->now = *loaded;
+}
+
 static sluice_status progress_load(void *context, uint32_t parameter, const double *values)
 {
     zero_one *o = context;
-    if (parameter != UINT32_MAX) return SLUICE_OK;
+    if (parameter != UINT32_MAX) return load_refreshes(o, parameter, values[0]);
     for (int i = 0; i < PROGRESS; i++)
         if (!(values[i] >= 0 && values[i] < 0x1p53) || (i < WHOLE && values[i] != floor(values[i])))
             return slc_error(SLUICE_ERR_ARGUMENT, "%s: %s is saved as %g", name, progress_name[i], values[i]);
@@ -352,7 +466,7 @@ static sluice_status progress_load(void *context, uint32_t parameter, const doub
                              .decayed = values[8]};
     if (!loaded.refresh_interval || !loaded.local_interval)
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: a saved interval between refreshes or exchanges is 0", name);
-    o->now = loaded;
+    take_counters(o, &loaded);
     return SLUICE_OK;
 }
 
@@ -369,6 +483,17 @@ static sluice_status check(const slc_compressed_settings *s)
             name, (unsigned long long)s->onebit.var_freeze_step, (unsigned long long)s->onebit.var_update_scaler,
             (unsigned long long)s->onebit.local_step_scaler, (unsigned long long)s->onebit.local_step_clipper);
     return SLUICE_OK;
+}
+
+static void destroy(void *context)
+{
+    zero_one *o = context;
+    for (int i = 0; i < 2; i++) {
+        free(o->plans[i].own_after);
+        free(o->plans[i].exchanges);
+    }
+    free(o->own);
+    free(o);
 }
 
 sluice_status slc_zero_one_adam_create(const slc_compressed_settings *settings, sluice_stream *stream,
@@ -400,9 +525,12 @@ sluice_status slc_zero_one_adam_create(const slc_compressed_settings *settings, 
                             .wants_norms = wants_norms,
                             .end_step = end_step,
                             .progress_count = PROGRESS,
+                            .parameter_progress_count = 1,
+                            .counted_progress_count = 1,
+                            .parameter_progress_name = {"refreshes"},
                             .progress_save = progress_save,
                             .progress_load = progress_load,
-                            .destroy = free,
+                            .destroy = destroy,
                             .context = o};
     for (uint32_t i = 0; i < out->phase_count; i++) out->phases[i] = describe(i, settings->onebit.compat);
     memcpy(out->progress_name, progress_name, sizeof progress_name);

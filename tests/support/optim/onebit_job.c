@@ -177,12 +177,12 @@ static uint32_t test_end_step(onebit_job *j, uint64_t step)
         made[s][TEST_TENSORS] = 1e30;
         norms[s] = made[s];
     }
-    return j->onebit.end_step(j->onebit.context, step, norms);
+    return j->onebit.end_step(j->onebit.context, step, NULL, norms);
 }
 
 uint32_t onebit_job_step(onebit_job *j, uint64_t step, uint64_t piece)
 {
-    slc_step_mode mode = j->onebit.begin_step(j->onebit.context, step, j->rate, false);
+    slc_step_mode mode = j->onebit.begin_step(j->onebit.context, step, j->rate, false, NULL);
     bool compressed = j->onebit.phase(j->onebit.context, step).compressed;
     assert_int_equal(mode, compressed ? SLC_STEP_EXCHANGE : SLC_STEP_AVERAGE);
     if (compressed && j->mode.exchanged)

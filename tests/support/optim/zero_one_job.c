@@ -116,7 +116,7 @@ void end_step(job *j, uint64_t step)
 {
     const double *const norms[SLUICE_OPTIMIZER_STATES_MAX] = {0};
     assert_int_equal(j->optimizer.wants_norms(j->optimizer.context, step), 0);
-    j->resets = j->optimizer.end_step(j->optimizer.context, step, norms) & SLC_RESET_ERRORS;
+    j->resets = j->optimizer.end_step(j->optimizer.context, step, NULL, norms) & SLC_RESET_ERRORS;
 }
 
 slc_step_mode begin_step(job *j, uint64_t step, bool now)
@@ -126,7 +126,7 @@ slc_step_mode begin_step(job *j, uint64_t step, bool now)
         memset(j->exchange.server_memory[r], 0, slc_compress_group_server_bytes(&j->exchange.group));
     }
     j->resets = false;
-    return j->optimizer.begin_step(j->optimizer.context, step, rate_at(step), now);
+    return j->optimizer.begin_step(j->optimizer.context, step, rate_at(step), now, NULL);
 }
 
 uint32_t finish_step(job *j, uint64_t step, slc_step_mode how)
