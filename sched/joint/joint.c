@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double SLACK = 1.25;        /* of at most SOME_UNITS units, plans this much slower are searched too; */
+static const double FINE_SLACK = 1.25;   /* of at most SLC_FINE_UNITS units, plans this much slower are searched too; */
+static const double SOME_SLACK = 1.1;    /* of at most SOME_UNITS units, those this much slower; */
 static const double SECOND_SLACK = 1.02; /* of more units, the fastest of rules and of the model if this near */
 static const double NEAREST = 1.005;   /* a search from a plan within this factor of the model's bound may end early */
 static const double MODEL_SHARE = 0.6; /* of the effort: by then the slot model ends. Search has the rest, */
@@ -185,17 +186,17 @@ sluice_status slc_joint_search_once(const slc_joint_request *request, slc_joint_
     slc_work own = {0};
     slc_joint_request counted = *request;
     if (!counted.work) counted.work = &own;
-    const bool several = request->job->unit_count <= SOME_UNITS;
-    slc_joint_search j = {
-        .request = &counted,
-        .answer = answer,
-        .start_ns = slc_clock_ns(),
-        .work = counted.work,
-        .least_step_s = compute_s(request),
-        .strategies = calloc(units, sizeof *j.strategies),
-        .recompute = calloc(layers, sizeof *j.recompute),
-        .list = {.job = request->job, .slack = several ? SLACK : 1, .second_slack = several ? 0 : SECOND_SLACK},
-        .least = UINT64_MAX};
+    const uint32_t count = request->job->unit_count;
+    const double slack = count <= SLC_FINE_UNITS ? FINE_SLACK : count <= SOME_UNITS ? SOME_SLACK : 1;
+    slc_joint_search j = {.request = &counted,
+                          .answer = answer,
+                          .start_ns = slc_clock_ns(),
+                          .work = counted.work,
+                          .least_step_s = compute_s(request),
+                          .strategies = calloc(units, sizeof *j.strategies),
+                          .recompute = calloc(layers, sizeof *j.recompute),
+                          .list = {.job = request->job, .slack = slack, .second_slack = slack > 1 ? 0 : SECOND_SLACK},
+                          .least = UINT64_MAX};
     j.begun_s = j.work->spent_s;
     j.effort_s = slc_joint_effort_s(request);
     j.until_s = j.begun_s + j.effort_s;
