@@ -162,7 +162,7 @@ SECTIONS = {
                      "its float64 value.", transformers),
     "generate": ("Going on with a text, next to transformers", "bench/compare/generate.py --processor",
                  "GPT-2 124M of random weights, one thread, greedy. Seconds of the processor, since others used the machine; it "
-                 "is a Zen 3, which has neither AVX-512 nor products of bf16.", generation),
+                 "is a Zen 4, which has AVX-512 and products of bf16.", generation),
     "precision": ("fp32 and bf16", "bench/compare/precision.sh", "GPT-2 mini, 300 steps, the same seeds.", precision),
     "overhead": ("The engine's own cost", "bench/compare/overhead.sh",
                  "A model that computes a fixed time, under the engine and by hand.", overhead),
