@@ -20,7 +20,8 @@ enum {
     PACKING_TRIES = 8,
     SHORT = 100,
     BUFFER_MOVES = 8, /* one of so many moves is that of a buffer, */
-    NEIGHBOURS = 16   /* next to one of so many others */
+    NEIGHBOURS = 16,  /* next to one of so many others */
+    FEW_UNITS = 6     /* jobs of at most so many units are packed quickly: each order is packed anew */
 };
 
 typedef struct {
@@ -291,13 +292,13 @@ static sluice_status try_order(search *s, double at_most_s, slc_plan **next, slc
 {
     slc_work none = {0};
     const slc_work *work = s->in->work ? s->in->work : &none;
-    const bool packs = s->packing_s <= PACKING_SHARE * s->keeping_s;
+    const bool few = s->in->job->unit_count <= FEW_UNITS, packs = few || s->packing_s <= PACKING_SHARE * s->keeping_s;
     const double begun_s = work->spent_s;
     const slc_trying trying = {.tries = PACKING_TRIES,
                                .at_most_s = at_most_s,
                                .in_time = true,
                                .like = s->now,
-                               .places = s->places,
+                               .places = few ? NULL : s->places,
                                .only_places = !packs};
     uint64_t arena;
     sluice_status status = slc_plan_try(s->in, &s->work, s->scheduler, &trying, next, &arena, forecast);
@@ -309,7 +310,8 @@ static sluice_status try_order(search *s, double at_most_s, slc_plan **next, slc
 static sluice_status try_once(search *s, double at_most_s, slc_plan **next, slc_forecast *forecast)
 {
     *next = NULL;
-    if (s->in->limit != UINT64_MAX && !draw(s, BUFFER_MOVES)) return move_buffer(s, at_most_s, next, forecast);
+    if (s->in->job->unit_count > FEW_UNITS && s->in->limit != UINT64_MAX && !draw(s, BUFFER_MOVES))
+        return move_buffer(s, at_most_s, next, forecast);
     if (!copy_order(&s->work, s->current.items, s->current.count)) return slc_error(SLUICE_ERR_MEMORY, "search");
     bool any = false;
     if (!sweep_next(s, &s->work, &any))
