@@ -61,16 +61,24 @@ def members(session):
 
 
 def end_session(session):
-    """Asks all processes of a session to end, and ends those that are still there after a while."""
-    until = time.monotonic() + GRACE_S
+    """Asks all processes of a session to end, also those that others of them start meanwhile, and ends those that are
+    still there after a while."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        for process in members(session):
-            try:
-                os.kill(process, number)
-            except ProcessLookupError:
-                pass
-        while time.monotonic() < until and any(True for _ in members(session)):
+        until, asked = time.monotonic() + GRACE_S, set()
+        while there := list(members(session)):
+            for process in there:
+                if process in asked:
+                    continue
+                asked.add(process)
+                try:
+                    os.kill(process, number)
+                except ProcessLookupError:
+                    pass
+            if time.monotonic() > until:
+                break
             time.sleep(0.1)
+        if not there:
+            return
 
 
 def end_all():
