@@ -418,6 +418,7 @@ echo "add_test(good.waits sh -c \"echo begun >$work/begun; timeout 300 sh -c 'sl
 PATH=$work/bin:$PATH begin "$work/out" "$work/err" timeout 120 "$tree/dev" test good
 comes_true test -e "$work/begun"
 kill -TERM "$process"
+kill -TERM -- -"$process" 2>/dev/null || true # a second one, as a terminal or `timeout` may send
 ends 'an interrupted run'
 says 'an interrupted run says so' '^dev: interrupted'
 check 'and leaves nothing behind' 0 "$(alive "$mark")"

@@ -13,8 +13,12 @@ waiting = False  # a signal came meanwhile
 
 
 def interrupt(*_):
-    """A signal's handler: KeyboardInterrupt, but not before a process that is being made can be ended with the others."""
+    """A signal's handler: KeyboardInterrupt, but not before a process that is being made can be ended with the others.
+    Further signals are ignored, as they would cut short what ends the processes: `timeout` sends one to its command, and
+    one to its group."""
     global waiting
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
     if starts:
         waiting = True
     else:
