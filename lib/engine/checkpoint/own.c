@@ -1,5 +1,6 @@
 /* A checkpoint of a compressed optimizer holds more than values and states: errors and local arrays, which differ from
  * rank to rank, and the numbers of its progress. tests/checkpoint/onebit_checkpoint_test.c covers this file. */
+#include "lib/base/error_line.h"
 #include "lib/base/status.h"
 #include "lib/engine/checkpoint/checkpoint.h"
 #include "lib/engine/onebit/onebit.h"
@@ -138,7 +139,7 @@ sluice_status slc_checkpoint_progress_check(sluice_runtime *rt, const slc_manife
     status = load_numbers(rt, from, params);
     if (status == SLUICE_ERR_ARGUMENT)
         status = slc_error(SLUICE_ERR_FORMAT, "$.progress or $.numbers: %s", sluice_last_error());
-    char why[1024];
+    char why[SLC_ERROR_BYTES];
     snprintf(why, sizeof why, "%s", sluice_last_error());
     sluice_status back = load_numbers(rt, &own, rt->model.params);
     free(own.params);

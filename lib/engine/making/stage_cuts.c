@@ -3,6 +3,7 @@
  * tests/engine/pipeline_test.c covers this file. */
 #include "lib/engine/making/stage_cuts.h"
 
+#include "lib/base/error_line.h"
 #include "lib/base/file/json_file.h"
 #include "lib/base/status.h"
 #include "lib/base/text/size_text.h"
@@ -122,7 +123,7 @@ static sluice_status find_cuts(sluice_runtime *rt, const slc_stages_request *req
     slc_stages_times times = {.update_s_per_element = rt->stage.told.update_s,
                               .channel = {rt->stage.told.message_latency_s, rt->stage.told.message_bytes_per_s}};
     uint64_t needs;
-    char error[1024]; /* the caller's last one, because cuts that do not serve all phases are no error */
+    char error[SLC_ERROR_BYTES]; /* the caller's last one, because cuts that do not serve all phases are no error */
     snprintf(error, sizeof error, "%s", sluice_last_error());
     sluice_status status = slc_registration_times(&rt->model, &times.slot_s);
     timed.times = times.slot_s ? &times : NULL;

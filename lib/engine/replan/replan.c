@@ -1,5 +1,6 @@
 /* Re-planning: measures, asks for a plan, moves over to it. A failure before anything has moved leaves the old plan in
  * force. tests/engine/replan_test.c covers this file. */
+#include "lib/base/error_line.h"
 #include "lib/base/numbers/floats.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
@@ -61,7 +62,7 @@ static sluice_status may_plan_again(sluice_runtime *rt, bool *may)
 static sluice_status adopt_other_units(sluice_runtime *rt, const slc_plan_request *request, double known_s,
                                        slc_times *times, bool *moved)
 {
-    char error[1024]; /* the caller's last one, because that no other units will do is no error */
+    char error[SLC_ERROR_BYTES]; /* the caller's last one, because that no other units will do is no error */
     slc_regrouping regrouping = {0};
     slc_plan_answer answer = {0};
     snprintf(error, sizeof error, "%s", sluice_last_error());

@@ -2,6 +2,7 @@
  * sent in their place, so that every rank says the same.
  * tests/engine/replan_test.c covers this file. */
 #include "lib/base/clock.h"
+#include "lib/base/error_line.h"
 #include "lib/base/status.h"
 #include "lib/engine/onebit/phase.h"
 #include "lib/engine/replan/replan.h"
@@ -62,7 +63,7 @@ static sluice_status plan_fastest(sluice_runtime *rt, const wish *wanted, announ
 /* Called on rank 0. *text is the plan as text; NULL: there is no memory for it. */
 static sluice_status make_plan(sluice_runtime *rt, const wish *wanted, announcement *said, char **text)
 {
-    char error[1024]; /* the caller's last one, because a candidate that does not fit is no error */
+    char error[SLC_ERROR_BYTES]; /* the caller's last one, because a candidate that does not fit is no error */
     snprintf(error, sizeof error, "%s", sluice_last_error());
     slc_comm_work(rt->comm, "planning");
     sluice_status status =

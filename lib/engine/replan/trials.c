@@ -4,6 +4,7 @@
  * steps that are left: longer steps of slower plans, moves between plans, and their planning.
  * tests/engine/replan_test.c covers this file. */
 #include "lib/base/clock.h"
+#include "lib/base/error_line.h"
 #include "lib/base/log.h"
 #include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
@@ -212,7 +213,7 @@ sluice_status slc_trials_begin(sluice_runtime *rt)
     if (!rt->current.measured || rt->size == 1 || rt->compression.on || rt->planning.kept || rt->drawn.any) most = 0;
     sluice_status status = sluice_world_broadcast(rt->world, &most, sizeof most, 0);
     if (status || !most) return slc_runtime_fail(rt, status);
-    char error[1024]; /* the caller's last one, because that there is no further plan is no error */
+    char error[SLC_ERROR_BYTES]; /* the caller's last one, because that there is no further plan is no error */
     snprintf(error, sizeof error, "%s", sluice_last_error());
     trials->count = 1;
     trials->of[0] = (slc_trial){.name = "the planner's",
