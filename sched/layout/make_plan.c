@@ -89,13 +89,13 @@ static sluice_status add_lives(const slc_scheduling *in, slc_plan *plan)
     return status ? status : slc_plan_add_claims(in->job, plan, true);
 }
 
-/* Fills all of a plan but the waits, which is enough to know its size. */
-/* The packing of slc_plan_make. */
+/* Returns the effort with which slc_plan_make packs. */
 static slc_packing_effort usual_effort(const slc_scheduling *in, uint64_t limit)
 {
     return (slc_packing_effort){.limit = limit, .work = in->work};
 }
 
+/* Fills all of a plan but the waits, which is enough to know its size. */
 static sluice_status lay_out(const slc_scheduling *in, const slc_packing_effort *effort, slc_plan *plan)
 {
     sluice_status status = add_lives(in, plan);

@@ -20,7 +20,7 @@ typedef struct {
     const slc_plan *like; /* a plan of the same choices, limit and scheduler, whose evaluation is taken over; NULL:
                              there is none */
     const uint64_t *places; /* [buffers] offsets that such a plan has: they are tried before anything is packed, for
-                               which in->times must be there; NULL: none are known */
+                               which in->times and a forecast must be there; NULL: none are known */
     bool only_places;       /* nothing is packed if buffers overlap at `places`, or if the plan is too slow there */
 } slc_trying;
 

@@ -26,7 +26,7 @@ void nano_destroy(nano *n);
 
 /* Trains one step. Micro-batch m has the tokens that follow from first + m. The step's end alone is waited for. */
 sluice_status nano_step(const nano *n, uint32_t micro_batches, uint32_t first);
-/* The same with other options, among which is the shape that `length` tokens of a sequence have. */
+/* Trains a step with these options, among which is the shape that `length` tokens of a sequence have. */
 sluice_status nano_step_of(const nano *n, const sluice_step_options *options, uint32_t micro_batches, uint32_t first,
                            uint32_t length);
 /* Trains a step of a recipe, one micro-batch: step number `step` is short if `is_short`, leaves out blocks, and scales

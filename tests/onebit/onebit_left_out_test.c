@@ -242,7 +242,7 @@ typedef struct {
     bool whole; /* the run without the steps that leave the layer out */
 } life;
 
-/* What all ranks know of a run: the layer between two that are frozen. */
+/* A rank's part of a run: one layer is trained, between two that are frozen. */
 typedef struct {
     sluice_world *world;
     sluice_runtime *rt;
