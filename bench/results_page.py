@@ -118,7 +118,7 @@ def generation(data):
 
 def recipes(data):
     def figure(value):
-        return "-" if value is None else f"{value:.4g}" if value < 1e5 else f"{value / 1e6:.3g} million"
+        return "-" if value is None else f"{value:.4g}" if value < 1e5 else f"{float(f'{value / 1e6:.3g}'):g} million"
     yield "recipe", "model", "setting", "what", "with it", "without", "ratio", "aim"
     for row in data["rows"]:
         yield (row["part"], row["model"], row["setting"], row["what"], figure(row["value"]), figure(row["beside"]),
