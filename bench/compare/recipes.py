@@ -108,7 +108,8 @@ class Runs:
                     "text_sha256": hashlib.sha256(text).hexdigest()}
         self.kept = KeptRuns(self.folder, settings, total)
         if not os.path.exists(self.text):
-            pathlib.Path(self.text).write_bytes(text)
+            pathlib.Path(self.text + ".part").write_bytes(text)
+            os.replace(self.text + ".part", self.text)
 
     def train(self, key, *flags, batch=BATCH, context=CONTEXT, steps, ranks=1, strategy="dp", environment=None):
         """Trains on `batch` sequences of all ranks together."""

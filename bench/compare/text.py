@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 
+sys.dont_write_bytecode = True
 from peers.library_text import read_files, read_library
 
 os.environ["RAYON_NUM_THREADS"] = "1"

@@ -9,6 +9,7 @@ uint64_t slc_bench_budget_auto(const char *text);
 /* Counts the combinations of all lists of a part without the budgets, whose number is not known while they are
  * "auto:N". */
 uint64_t slc_bench_combinations(const slc_bench_options *options);
+
 /* Returns the text of a budget or a throttle as an option of training has it: "" for "none". */
 const char *slc_bench_or_none(const char *text);
 
