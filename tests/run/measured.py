@@ -14,11 +14,11 @@ waiting = False  # a signal came meanwhile
 
 def interrupt(*_):
     """A signal's handler: KeyboardInterrupt, but not before a process that is being made can be ended with the others.
-    Further signals are ignored, as they would cut short what ends the processes: `timeout` sends one to its command, and
-    one to its group."""
+    Further signals do nothing, as they would cut short what ends the processes: `timeout` sends one to its command, and
+    one to its group. They have a handler for that, because a process that is made now would inherit SIG_IGN."""
     global waiting
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)
+        signal.signal(number, lambda *_: None)
     if starts:
         waiting = True
     else:
