@@ -99,8 +99,7 @@ static void search(const bounding *b, const slc_scheduler *scheduler, slc_plan *
                          .times = &b->d.times,
                          .limit = (*plan)->arena_bytes,
                          .work = &work};
-    const slc_search_options options = {.limit = in.limit,
-                                        .most_tries = TRIES,
+    const slc_search_options options = {.most_tries = TRIES,
                                         .patience = TRIES,
                                         .rounds = 2,
                                         .lanes = b->d.times.update_compute_s_per_element > 0,
