@@ -57,7 +57,7 @@ static bool takes_pairs(const slc_gemm_shape *s)
 static slc_range_kernel *kernel_for(const slc_gemm_shape *s)
 {
 #if defined(__x86_64__)
-    if (takes_pairs(s)) return slc_gemm_few_pairs;
+    if (takes_pairs(s)) return slc_gemm_few_pairs_avx512;
 #endif
     return s->transpose_b ? SLC_ISA_PICK(slc_gemm_few_dots) : SLC_ISA_PICK(slc_gemm_few_sums);
 }

@@ -33,5 +33,5 @@ typedef struct {
 SLC_ISA_DECLARE(slc_gemm_few_dots); /* over ranges of columns */
 SLC_ISA_DECLARE(slc_gemm_few_sums);
 #if defined(__x86_64__)
-extern slc_range_kernel slc_gemm_few_pairs; /* sums by row of bf16; for slc_isa_has_bf16 */
+SLC_ISA_DECLARE(slc_gemm_few_pairs); /* sums by row of bf16, only with AVX-512, for slc_isa_has_bf16 */
 #endif

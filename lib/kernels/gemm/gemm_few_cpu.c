@@ -264,8 +264,8 @@ PAIRS_INLINE void add_block(const slc_gemm_few_args *x, uint64_t k, uint64_t col
     if (k < rows) add_pairs(x, 1, true, k, column, columns);
 }
 
-__attribute__((target("avx512bf16"))) void slc_gemm_few_pairs(const void *context, uint32_t part, uint64_t first,
-                                                              uint64_t last)
+__attribute__((target("avx512bf16"))) void SLC_ISA(slc_gemm_few_pairs)(const void *context, uint32_t part,
+                                                                       uint64_t first, uint64_t last)
 {
     const slc_gemm_few_args *x = context;
     const slc_gemm_shape *s = x->shape;
