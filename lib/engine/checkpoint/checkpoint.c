@@ -1,6 +1,7 @@
 /* tests/checkpoint/checkpoint_test.c covers this file. */
 #include "lib/engine/checkpoint/checkpoint.h"
 
+#include "lib/base/error_line.h"
 #include "lib/base/status.h"
 #include "lib/engine/step/drain.h"
 
@@ -29,7 +30,7 @@ void slc_checkpoint_leave(sluice_runtime *rt)
 
 typedef struct {
     int status;
-    char line[2044]; /* a path comes first, the reason last */
+    char line[SLC_ERROR_BYTES];
 } outcome;
 
 /* Returns the outcomes of all ranks, or NULL without memory: such a rank cannot go on with the others. */

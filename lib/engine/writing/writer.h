@@ -4,6 +4,7 @@
  * Private to lib/engine. */
 #pragma once
 
+#include "lib/base/error_line.h"
 #include "lib/base/gate.h"
 #include "lib/comm/comm.h"
 
@@ -23,7 +24,7 @@ typedef struct {
     uint64_t held_ns; /* slc_writer_wait has waited so long for this job */
     uint64_t took_ns; /* the job has taken so long; valid when it has ended */
     sluice_status status;
-    char line[2044];
+    char line[SLC_ERROR_BYTES];
 } slc_writer;
 
 /* Runs `job`, on a thread of its own if `behind` and if there is one to have, else at once. Whatever memory it reads is
