@@ -100,7 +100,13 @@ static void count_frozen_step(const zero_one *o, counters *c, bool open)
         c->local_interval = o->settings.onebit.local_step_clipper;
 }
 
-/* What the step makes of each parameter's counters. */
+static void end_interval(own_counters *own)
+{
+    own->interval_steps = 0, own->rates = 0, own->decayed = 1;
+}
+
+/* Counts the step for each parameter. A parameter outside of onebit units has no interval; it may have got that of the
+ * job, with a checkpoint's numbers. */
 static void count_own(const zero_one *o, const step_plan *plan, double learning_rate, const uint8_t *roles)
 {
     for (uint32_t p = 0; p < o->count; p++) {
@@ -108,6 +114,7 @@ static void count_own(const zero_one *o, const step_plan *plan, double learning_
         const bool kept = !(role & SLC_LEFT_OUT), moves = kept && plan->frozen && role & SLC_IN_ONEBIT;
         own_counters *own = &plan->own_after[p];
         *own = o->own[p];
+        if (!(role & SLC_IN_ONEBIT)) end_interval(own);
         own->refreshes += kept && plan->refreshes && !plan->discards;
         plan->exchanges[p] = moves && plan->mode == SLC_STEP_EXCHANGE;
         if (!moves) continue;
@@ -147,11 +154,6 @@ static uint32_t wants_norms(const void *context, uint64_t step)
 {
     (void)context, (void)step;
     return 0;
-}
-
-static void end_interval(own_counters *own)
-{
-    own->interval_steps = 0, own->rates = 0, own->decayed = 1;
 }
 
 /* Takes over the counters of parameters after a step. Returns whether any interval is open. */
