@@ -338,9 +338,10 @@ typedef struct {
 /* Begins a step, between steps. Local, but it may wait for what the step before left to do. Errors: ARGUMENT (a
  * learning_rate, gradient_scale or group rate that is not finite; fewer group rates than groups; more micro_batches
  * than the config has; a shape that nothing was registered for; an extent below 0 or above 1; among the layers left out
- * a NULL, one of another runtime, the first or the last), UNSUPPORTED (group rates with a compressed optimizer; fewer
- * micro-batches in a pipeline; layers left out in a pipeline, with a compressed optimizer, or one that looks rows up),
- * MISMATCH (ranks begin steps of different shapes). */
+ * a NULL, one of another runtime, the first or the last, or, with `exchange`, one that has made local steps since its
+ * last exchange), UNSUPPORTED (group rates with a compressed optimizer; fewer micro-batches in a pipeline; layers left
+ * out in a pipeline or with onebit.compat of 1-bit LAMB, or one that looks rows up), MISMATCH (ranks begin steps of
+ * different shapes). */
 SLUICE_API sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *options);
 /* Says which rows of a parameter that was added with row_elements the layer that added it reads in the micro-batch that
  * comes next, in any order, a row as often as it is looked up. Local; after step_begin or evaluate_begin and, from the

@@ -5,5 +5,5 @@
 
 /* Has the set in use these instructions? No, if SLUICE_KERNELS_ISA names a set. */
 bool slc_isa_has_bf16(void);
-/* For tests: makes later kernels do without them, or use them again. */
+/* Makes later kernels do without them, or use them again, for tests. */
 void slc_isa_hold_back_bf16(bool without);

@@ -71,7 +71,7 @@ typedef struct {
     bool frozen, no_decay;
 } slc_compressed_parameter;
 
-/* What a step does with a parameter, as bits: it leaves it out; it lies in a onebit unit. */
+/* A parameter's role in a step, as bits: the step leaves it out; it lies in a onebit unit. */
 enum { SLC_LEFT_OUT = 1, SLC_IN_ONEBIT = 2 };
 
 /* All of a onebit unit on one rank that the step keeps. Tensors are whole parameters in registration order.

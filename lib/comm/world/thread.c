@@ -34,8 +34,8 @@ static const uint64_t tell_patience_ns = 200000000u;
 static const uint64_t cancel_patience_ns = 2000000000u;
 static const uint64_t least_rest_ns = 250000u; /* on a faster link a rest would outlast the traffic on its way */
 
-/* After so many times in a row at which looking on for something to do was in vain, the thread sleeps at once but for
- * one time in PROBED. */
+/* VAIN_MOST: times in a row at which looking on for something to do may be in vain; after these the thread sleeps at
+ * once, but for one time in PROBED. */
 enum { VAIN_MOST = 4, PROBED = 8 };
 
 /* Finds how long the thread looks on before it sleeps. */

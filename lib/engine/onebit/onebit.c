@@ -112,7 +112,7 @@ sluice_status slc_onebit_reset_errors(sluice_runtime *rt)
     return status ? status : slc_stream_synchronize(&rt->compute);
 }
 
-/* ---- What a step keeps ---- */
+/* ---- Tensors that a step keeps ---- */
 
 /* Fills `kept` with the tensors of the unit that the step keeps. */
 static sluice_status keep_tensors(const slc_unit_state *unit, const slc_step_state *step, slc_onebit_tensors *kept)

@@ -20,7 +20,7 @@ bool slc_phase_set(sluice_runtime *rt, uint64_t step);
 
 /* Begins a step, whose left-out layers are known, and returns its mode. exchange_now: it may not be local. */
 slc_step_mode slc_phase_begin_step(sluice_runtime *rt, const slc_step_state *step, bool exchange_now);
-/* How many updates each parameter has had; NULL: as many as there were steps. */
+/* Tells how many updates each parameter has had, valid until the next call; NULL: as many as there were steps. */
 const uint64_t *slc_phase_count_updates(sluice_runtime *rt);
 
 /* ORDER while onebit units differ between ranks after local steps, so that nobody can read them. */

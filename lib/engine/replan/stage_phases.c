@@ -1,5 +1,5 @@
-/* In a pipeline the plans of all phases are made at commit; a new phase takes its own. The stage's layers, units and
- * channels are the same in all of them. tests/engine/pipeline_test.c covers this file. */
+/* The plans of all phases of a pipeline's stage are made at commit; a new phase takes its own. The stage's layers,
+ * units and channels are the same in all of them. tests/engine/pipeline_test.c covers this file. */
 #include "lib/base/status.h"
 #include "lib/engine/onebit/phase.h"
 #include "lib/engine/replan/replan.h"

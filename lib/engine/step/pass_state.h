@@ -42,7 +42,7 @@ typedef struct {
                           does not run */
 } slc_lane_order;
 
-/* So many lengths of sequences are known to have been launched; steps of others count as new. */
+/* The most lengths of sequences that are remembered as launched; steps of further ones count as new. */
 enum { SLC_PASS_EXTENTS = 256 };
 
 /* A program made ready to run: which claims begin and end at each item, operations in lane order. */
@@ -78,7 +78,7 @@ struct slc_pass {
     uint32_t computed;  /* items of the compute lane that it has finished */
     uint32_t quiet;     /* operations that can end before the next item of the compute lane does */
 
-    /* What steps have launched in this program (slc_pass_note_launches). */
+    /* Launches that steps have made in this program (slc_pass_note_launches). */
     bool *launched;                       /* [layers] it has run */
     double extents[SLC_PASS_EXTENTS];     /* lengths of sequences, as shares of the longest */
     uint32_t extent_count, launches_last; /* the last pass that launches something for the first time */

@@ -186,7 +186,7 @@ LANES_INLINE void sums_range(sluice_dtype dtype, const slc_gemm_few_args *x, uin
 
 LANES_KERNEL(slc_gemm_few_sums, slc_gemm_few_args, dtype, sums_range)
 
-/* ---- The same in bf16, by the instruction that adds the products of two pairs at once ---- */
+/* ---- Sums by row in bf16, by the instruction that adds the products of two pairs at once ---- */
 
 #if defined(__AVX512F__)
 #define PAIRS_INLINE static inline __attribute__((always_inline, target("avx512bf16")))

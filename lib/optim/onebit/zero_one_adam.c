@@ -254,7 +254,7 @@ static sluice_status move_alike(const zero_one *o, const sluice_update *u, uint3
                                   ranges);
 }
 
-/* How many updates from number `first` on belong to parameters that were refreshed as often. */
+/* Counts the updates from number `first` on that belong to parameters which were refreshed as often. */
 static uint32_t count_alike(const zero_one *o, const sluice_update *u, uint32_t first, uint32_t count)
 {
     uint32_t alike = 1;
@@ -427,7 +427,8 @@ static void progress_save(const void *context, uint32_t parameter, double *value
     memcpy(values, saved, sizeof saved);
 }
 
-/* What was saved for a parameter; NAN: it has been refreshed as often as the job, since no step has left it out. */
+/* Takes what was saved for a parameter; NAN: it has been refreshed as often as the job, since no step has left it out.
+ */
 static sluice_status load_refreshes(zero_one *o, uint32_t parameter, double saved)
 {
     const uint64_t most = o->now.refreshes;
