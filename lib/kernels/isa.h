@@ -1,6 +1,7 @@
 /* Chooses the instruction set of the fast host kernels. NAME_cpu.c is compiled once for each; NAME.c picks one with
  * SLC_ISA_PICK. The set is chosen once: the best that the processor has, or the one that SLUICE_KERNELS_ISA names
- * (baseline, avx2, avx512). All sets give equal bits. Any thread may call. */
+ * (baseline, avx2, avx512). All sets give equal bits, but for products of few rows (gemm/gemm_few.h). Any
+ * thread may call. */
 #pragma once
 
 #include <sluice/status.h>

@@ -49,8 +49,8 @@ typedef struct slc_measure {
     slc_measured inspection; /* of reduced gradients, a part of an update's cost; elements are not counted */
     uint64_t train_ns[SLC_TRAIN_MAX + 1]; /* when a train's begin and each of its operations were complete */
     uint32_t train_noted;
-    /* The same moments on a device that runs ahead, as events in the stream of the train's work, [SLC_TRAIN_MAX + 1];
-     * else NULL. */
+    /* Events at these moments in the stream of the train's work, on a device that runs ahead, [SLC_TRAIN_MAX + 1]; else
+     * NULL. */
     slc_event *train_events;
     sluice_stream *train_stream;
 
