@@ -305,12 +305,12 @@ static bool fits_at(const slc_scheduling *in, const slc_order *order, const slc_
     return true;
 }
 
-/* Moves each buffer in turn next to all others. Returns in how many cases there was a place. */
+/* Moves each buffer in turn next to all others. Returns in how many cases that gave a plan. */
 static uint32_t move_buffers(const slc_scheduling *in, const slc_order *order, const slc_plan *plan, uint64_t *places)
 {
     const slc_packing_effort effort = {.limit = in->limit};
     const uint32_t count = plan->buffer_count;
-    uint32_t *neighbours = malloc(count * sizeof *neighbours), moved = 0, found;
+    uint32_t *neighbours = malloc(count * sizeof *neighbours), tried = 0, plans = 0, found;
     uint64_t *free_places = malloc(2 * count * sizeof *free_places);
     double step_s;
     assert_true(neighbours && free_places);
@@ -318,13 +318,13 @@ static uint32_t move_buffers(const slc_scheduling *in, const slc_order *order, c
     for (uint32_t b = 0; b < count; b++) {
         assert_int_equal(slc_plan_places_beside(plan, b, neighbours, count, &effort, free_places, &found), SLUICE_OK);
         if (!found) continue;
-        places[b] = free_places[moved++ % found];
-        fits_at(in, order, plan, places, &step_s); /* only waits for later items may be in the way */
+        places[b] = free_places[tried++ % found];
+        plans += fits_at(in, order, plan, places, &step_s); /* only waits for later items may be in the way */
         places[b] = plan->buffers[b].offset;
     }
     free(free_places);
     free(neighbours);
-    return moved;
+    return plans;
 }
 
 /* An order keeps the places of its own plan, with the same step. A buffer that moves to a place that is free gives a

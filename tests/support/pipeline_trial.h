@@ -65,8 +65,8 @@ typedef struct {
 } trial_trainer;
 
 sluice_config trial_config(const trial *t);
-/* These run in a rank, whose world is there; they return 0, or 1 after a failed RANK_CHECK. make commits, with the
- * smallest budget if the trial is tight; step trains one step. */
+/* Functions that run in a rank, whose world is there; they return 0, or 1 after a failed RANK_CHECK. make commits, with
+ * the smallest budget if the trial is tight; step trains one step. */
 int trial_make(const trial *t, trial_trainer *made);
 int trial_step(const trial *t, trial_trainer *with, uint32_t number, double *loss, bool *here);
 void trial_end(trial_trainer *t);
