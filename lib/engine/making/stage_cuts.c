@@ -196,17 +196,14 @@ static sluice_status make_own(sluice_runtime *rt, const slc_stages_request *requ
 
 static sluice_status compare_plans(sluice_runtime *rt)
 {
-    uint64_t *all, own = 0;
+    uint64_t own = 0;
+    int other;
     for (uint32_t p = 0; p < rt->stage.phase_count; p++) own = own * 31 + rt->stage.phases[p].own.fingerprint;
-    sluice_status status = slc_engine_gather_numbers(rt, own, &all);
-    for (int r = 1; !status && r < rt->size; r++)
-        if (all[r] != all[0])
-            status = slc_error(SLUICE_ERR_MISMATCH,
-                               "rank %d made other plans for the stages than rank 0: are all ranks the same build of "
-                               "Sluice?",
-                               r);
-    free(all);
-    return status;
+    sluice_status status = slc_engine_find_other(rt, own, &other);
+    if (status || !other) return status;
+    return slc_error(SLUICE_ERR_MISMATCH,
+                     "rank %d made other plans for the stages than rank 0: are all ranks the same build of Sluice?",
+                     other);
 }
 
 static sluice_status keep_schedule(slc_stage *stage)

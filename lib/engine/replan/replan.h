@@ -22,6 +22,8 @@ sluice_status slc_engine_least_budget(sluice_runtime *rt, uint64_t *budget_bytes
 /* Gathers every rank's number into *all, which the caller frees. Collective. A rank without memory fails for all,
  * because the others wait for it. */
 sluice_status slc_engine_gather_numbers(sluice_runtime *rt, uint64_t mine, uint64_t **all);
+/* Finds the first rank whose number is not rank 0's; 0: all have the same. Collective. Errors: as above. */
+sluice_status slc_engine_find_other(sluice_runtime *rt, uint64_t mine, int *other);
 
 /* ---- share_plan.c: a plan that all ranks have ---- */
 /* Rank 0 makes a plan, all have it. The choices of layers are added to `request`. Collective. Errors: the planner's,

@@ -86,6 +86,17 @@ sluice_status slc_engine_gather_numbers(sluice_runtime *rt, uint64_t mine, uint6
     return sluice_world_all_gather(rt->world, &mine, sizeof mine, *all);
 }
 
+sluice_status slc_engine_find_other(sluice_runtime *rt, uint64_t mine, int *other)
+{
+    uint64_t *all;
+    sluice_status status = slc_engine_gather_numbers(rt, mine, &all);
+    *other = 0;
+    for (int r = 1; !status && !*other && r < rt->size; r++)
+        if (all[r] != all[0]) *other = r;
+    free(all);
+    return status;
+}
+
 sluice_status slc_engine_least_budget(sluice_runtime *rt, uint64_t *budget_bytes)
 {
     uint64_t *all;

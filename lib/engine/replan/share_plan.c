@@ -108,16 +108,13 @@ static sluice_status announce(sluice_runtime *rt, const wish *wanted, announceme
 /* `plan` NULL: this rank has none, which is a difference too. */
 static sluice_status compare_plan(sluice_runtime *rt, const slc_plan *plan)
 {
-    uint64_t *all;
-    sluice_status status = slc_engine_gather_numbers(rt, plan ? slc_plan_fingerprint(plan) : 0, &all);
-    for (int r = 1; !status && r < rt->size; r++)
-        if (all[r] != all[0])
-            status = slc_error(SLUICE_ERR_MISMATCH,
-                               "rank %d made another plan than rank 0: are all ranks the same build "
-                               "of Sluice, with the same strategy file?",
-                               r);
-    free(all);
-    return status;
+    int other;
+    sluice_status status = slc_engine_find_other(rt, plan ? slc_plan_fingerprint(plan) : 0, &other);
+    if (status || !other) return status;
+    return slc_error(SLUICE_ERR_MISMATCH,
+                     "rank %d made another plan than rank 0: are all ranks the same build "
+                     "of Sluice, with the same strategy file?",
+                     other);
 }
 
 static sluice_status share(sluice_runtime *rt, const wish *wanted, slc_plan_answer *answer, uint32_t *which)
