@@ -488,3 +488,15 @@ free_all:
     free(items);
     return status;
 }
+
+bool slc_pack_clash(const slc_pack_buffer *a, const slc_pack_buffer *b)
+{
+    for (uint32_t i = 0; i < a->part_count; i++)
+        for (uint32_t k = 0; k < b->part_count; k++) {
+            const slc_pack_part *x = &a->parts[i], *y = &b->parts[k];
+            if (x->start < y->end && y->start < x->end && a->offset + x->first_byte < b->offset + y->end_byte &&
+                b->offset + y->first_byte < a->offset + x->end_byte)
+                return true;
+        }
+    return false;
+}

@@ -4,6 +4,7 @@
 #include "lib/memory/pack_buffer.h"
 
 #include <sluice/status.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,3 +15,6 @@
  * buffers or bytes than can be packed). */
 sluice_status slc_pack_within(slc_pack_buffer *buffers, size_t count, uint64_t target, uint32_t tries, uint64_t *peak,
                               uint64_t *looked_at);
+
+/* Do two buffers share a byte at some moment, at the offsets that they have? */
+bool slc_pack_clash(const slc_pack_buffer *a, const slc_pack_buffer *b);

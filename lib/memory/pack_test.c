@@ -140,18 +140,6 @@ static void make_buffer(problem *p, size_t index, uint32_t times, uint32_t block
     if (kind == 2) parts[0].end_byte = buffer->bytes;
 }
 
-static bool clash(const slc_pack_buffer *a, const slc_pack_buffer *b)
-{
-    for (uint32_t i = 0; i < a->part_count; i++)
-        for (uint32_t k = 0; k < b->part_count; k++) {
-            const slc_pack_part *x = &a->parts[i], *y = &b->parts[k];
-            if (x->start < y->end && y->start < x->end && a->offset + x->first_byte < b->offset + y->end_byte &&
-                b->offset + y->first_byte < a->offset + x->end_byte)
-                return true;
-        }
-    return false;
-}
-
 /* Finds the lowest offset at which a buffer clashes with none before it in the order, for each in turn. Returns the
  * peak. */
 static uint64_t first_fit(slc_pack_buffer *buffers, const uint32_t *order, size_t count)
@@ -161,7 +149,7 @@ static uint64_t first_fit(slc_pack_buffer *buffers, const uint32_t *order, size_
         slc_pack_buffer *buffer = &buffers[order[k]];
         buffer->offset = 0;
         for (size_t j = 0; j < k; j++)
-            if (clash(buffer, &buffers[order[j]])) {
+            if (slc_pack_clash(buffer, &buffers[order[j]])) {
                 buffer->offset += SLC_PACK_ALIGNMENT;
                 j = (size_t)-1; /* looks at all earlier buffers again */
             }
@@ -376,7 +364,7 @@ static void the_check_finds_planted_faults(void **state)
         slc_pack_buffer *moved = &p.buffers[random_below(20)];
         moved->offset = 64 * random_below((uint32_t)(peak / 64));
         bool wrong = false;
-        for (size_t i = 0; i < p.count; i++) wrong |= &p.buffers[i] != moved && clash(moved, &p.buffers[i]);
+        for (size_t i = 0; i < p.count; i++) wrong |= &p.buffers[i] != moved && slc_pack_clash(moved, &p.buffers[i]);
         sluice_status status = check_packing(p.buffers, p.count);
         assert_int_equal(status, wrong ? SLUICE_ERR_FORMAT : SLUICE_OK);
         planted += wrong;

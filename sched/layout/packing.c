@@ -179,18 +179,6 @@ static void set_apart(slc_plan *plan)
 
 /* ---- The places of another plan ---- */
 
-static bool share_a_byte(const slc_pack_buffer *a, const slc_pack_buffer *b)
-{
-    for (uint32_t i = 0; i < a->part_count; i++)
-        for (uint32_t k = 0; k < b->part_count; k++) {
-            const slc_pack_part *x = &a->parts[i], *y = &b->parts[k];
-            if (x->start < y->end && y->start < x->end && a->offset + x->first_byte < b->offset + y->end_byte &&
-                b->offset + y->first_byte < a->offset + x->end_byte)
-                return true;
-        }
-    return false;
-}
-
 static int by_offset(const void *a, const void *b)
 {
     const slc_pack_buffer *x = *(const slc_pack_buffer *const *)a, *y = *(const slc_pack_buffer *const *)b;
@@ -225,7 +213,7 @@ static sluice_status take_places(packing *p, slc_plan *plan, const slc_packing_e
     for (uint32_t i = 0; !overlap && i < count; i++)
         for (uint32_t k = i + 1; !overlap && k < count && sorted[k]->offset < sorted[i]->offset + sorted[i]->bytes;
              k++) {
-            overlap = share_a_byte(sorted[i], sorted[k]);
+            overlap = slc_pack_clash(sorted[i], sorted[k]);
             looks += (double)sorted[i]->part_count * sorted[k]->part_count;
         }
     free(sorted);
@@ -284,7 +272,7 @@ static bool meets_another(const packing *p, uint32_t buffer, double *looks)
         if (b == buffer || other->offset >= mine->offset + mine->bytes || mine->offset >= other->offset + other->bytes)
             continue;
         *looks += (double)mine->part_count * other->part_count;
-        if (share_a_byte(mine, other)) return true;
+        if (slc_pack_clash(mine, other)) return true;
     }
     return false;
 }
