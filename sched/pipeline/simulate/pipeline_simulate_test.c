@@ -269,6 +269,27 @@ static void drawn_stages_take_as_long_as_a_recursion_says(void **state)
 
 /* ---- By hand ---- */
 
+/* Two stages of one micro-batch a step. */
+static slc_pipeline_forecast simulate_times(const slc_pipeline_times *times, uint32_t steps,
+                                            const slc_pipeline_simulation *options)
+{
+    const slc_pipeline_shape shape = {2, 1, 1};
+    slc_pipeline_program program;
+    slc_pipeline_forecast forecast;
+    assert_int_equal(slc_pipeline_program_init(schedule_named("1f1b"), &shape, steps, &program), SLUICE_OK);
+    assert_int_equal(slc_pipeline_simulate(&program, times, options, &forecast), SLUICE_OK);
+    slc_pipeline_program_fini(&program);
+    return forecast;
+}
+
+/* Returns a forecast's step, and frees the forecast. */
+static double step_of(slc_pipeline_forecast forecast)
+{
+    const double step_s = forecast.step_s;
+    slc_pipeline_forecast_fini(&forecast);
+    return step_s;
+}
+
 /* Two stages, one micro-batch a step, forward 1, backward 2: the stage's own operations must hide in idle time, hold
  * the next forward up, and share the egress with messages. */
 static slc_pipeline_forecast simulate_two(const slc_stage_operation *operations, uint32_t count, double message_s,
@@ -276,24 +297,15 @@ static slc_pipeline_forecast simulate_two(const slc_stage_operation *operations,
 {
     static const double one[2] = {1, 1};
     const double messages[1] = {message_s};
-    const slc_pipeline_shape shape = {2, 1, 1};
     const slc_pipeline_times times = {
         one, one, one, messages, messages, .rows_s = rows_s, .operations = operations, .operation_count = count};
-    slc_pipeline_program program;
-    slc_pipeline_forecast forecast;
-    assert_int_equal(slc_pipeline_program_init(schedule_named("1f1b"), &shape, steps, &program), SLUICE_OK);
-    assert_int_equal(slc_pipeline_simulate(&program, &times, options, &forecast), SLUICE_OK);
-    slc_pipeline_program_fini(&program);
-    return forecast;
+    return simulate_times(&times, steps, options);
 }
 
 static double step_of_two(const slc_stage_operation *operations, uint32_t count, double message_s, double rows_s,
                           uint32_t steps)
 {
-    slc_pipeline_forecast forecast = simulate_two(operations, count, message_s, rows_s, steps, NULL);
-    const double step_s = forecast.step_s;
-    slc_pipeline_forecast_fini(&forecast);
-    return step_s;
+    return step_of(simulate_two(operations, count, message_s, rows_s, steps, NULL));
 }
 
 static void operations_hide_in_idle_time_or_hold_the_next_step_up(void **state)
@@ -372,7 +384,6 @@ static slc_pipeline_forecast simulate_gathers(const slc_stage_gather *gathers, u
                                               uint32_t steps)
 {
     static const double one[2] = {1, 1}, last[2] = {0.5, 1};
-    const slc_pipeline_shape shape = {2, 1, 1};
     const slc_pipeline_times times = {.forward_s = one,
                                       .input_s = one,
                                       .weight_s = one,
@@ -382,20 +393,12 @@ static slc_pipeline_forecast simulate_gathers(const slc_stage_gather *gathers, u
                                       .gather_count = count,
                                       .forward_last_s = last,
                                       .backward_last_s = last};
-    slc_pipeline_program program;
-    slc_pipeline_forecast forecast;
-    assert_int_equal(slc_pipeline_program_init(schedule_named("1f1b"), &shape, steps, &program), SLUICE_OK);
-    assert_int_equal(slc_pipeline_simulate(&program, &times, NULL, &forecast), SLUICE_OK);
-    slc_pipeline_program_fini(&program);
-    return forecast;
+    return simulate_times(&times, steps, NULL);
 }
 
 static double step_with_gathers(const slc_stage_gather *gathers, uint32_t count)
 {
-    slc_pipeline_forecast forecast = simulate_gathers(gathers, count, NULL, 0, 1);
-    const double step_s = forecast.step_s;
-    slc_pipeline_forecast_fini(&forecast);
-    return step_s;
+    return step_of(simulate_gathers(gathers, count, NULL, 0, 1));
 }
 
 static void gathers_come_a_slot_ahead_or_hold_the_task_up(void **state)
