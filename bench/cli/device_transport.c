@@ -1,4 +1,4 @@
-/* tests/command/several_gpus_link_test.sh covers this file. */
+/* tests/command/gpu/several_gpus_link_test.sh covers this file. */
 #include "bench/cli/device_transport.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Asks the system what the machine and the build are. tests/command/bench_test.sh covers this file. */
+/* Asks the system what the machine and the build are. tests/command/measure/bench_test.sh covers this file. */
 #include "bench/cli/environment.h"
 
 #include <sluice/runtime.h>

@@ -1,4 +1,4 @@
-/* Asks the planner what train would ask it. tests/command/estimate_test.sh covers this file. */
+/* Asks the planner what train would ask it. tests/command/plan/estimate_test.sh covers this file. */
 #include "bench/estimate/answers.h"
 
 #include "lib/base/status.h"

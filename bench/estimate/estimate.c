@@ -1,5 +1,5 @@
 /* `sluice estimate`: what a training would need and take, without the machines that it is for.
- * tests/command/estimate_test.sh covers this file. */
+ * tests/command/plan/estimate_test.sh covers this file. */
 #include "bench/cli/command.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/options/command_line.h"

@@ -1,4 +1,4 @@
-/* tests/command/recipe_plan_test.sh covers this file. */
+/* tests/command/recipe/recipe_plan_test.sh covers this file. */
 #include "bench/estimate/length_plans.h"
 
 #include "bench/estimate/answers.h"

@@ -1,4 +1,4 @@
-/* Turns a pace into a profile's times. tests/command/estimate_test.sh covers this file. */
+/* Turns a pace into a profile's times. tests/command/plan/estimate_test.sh covers this file. */
 #include "bench/estimate/pace.h"
 
 #include "lib/base/clock.h"

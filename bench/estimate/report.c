@@ -1,4 +1,4 @@
-/* tests/command/estimate_test.sh covers this file. */
+/* tests/command/plan/estimate_test.sh covers this file. */
 #include "bench/estimate/report.h"
 
 #include "bench/plan/words/quantities.h"

@@ -1,5 +1,5 @@
 /* Takes the steps of train up to commit, in a world that is imagined.
- * tests/command/estimate_test.sh covers this file. */
+ * tests/command/plan/estimate_test.sh covers this file. */
 #include "bench/estimate/survey.h"
 
 #include "bench/train/data/data.h"

@@ -1,6 +1,6 @@
 /* `sluice eval`: loss of given weights on data (eval_data.c), or loss and logits on given inputs, and the gradients if
  * they are wanted, in safetensors under Hugging Face's names, so that anyone can compare with another implementation.
- * tests/command/eval_test.sh covers this file. */
+ * tests/command/weights/eval_test.sh covers this file. */
 #include "bench/cli/command.h"
 #include "bench/cli/default_threads.h"
 #include "bench/cli/outcome.h"

@@ -1,5 +1,5 @@
 /* `sluice eval --data`: loss, and what follows from it, over all of a text or of a folder of images.
- * tests/command/eval_data_test.sh covers this file. */
+ * tests/command/weights/eval_data_test.sh covers this file. */
 #include "bench/cli/output/result_file.h"
 #include "bench/cli/path_hints.h"
 #include "bench/train/cores.h"

@@ -1,4 +1,4 @@
-/* The runtime of `sluice eval`: one rank, which trains nothing. tests/command/eval_test.sh covers this file. */
+/* The runtime of `sluice eval`: one rank, which trains nothing. tests/command/weights/eval_test.sh covers this file. */
 #include "bench/eval/eval.h"
 #include "lib/base/status.h"
 #include "lib/model/gradient_keeper.h"

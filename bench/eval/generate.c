@@ -1,6 +1,6 @@
 /* `sluice generate`: goes on with a prompt, token by token, and writes the text as it is made. The prompt goes through
  * the model in one pass; each further token is computed alone, next to a cache of keys and values.
- * tests/command/generate_test.sh covers this file. */
+ * tests/command/weights/generate_test.sh covers this file. */
 #include "bench/cli/command.h"
 #include "bench/cli/default_threads.h"
 #include "bench/cli/options/command_line.h"

@@ -1,4 +1,4 @@
-/* tests/command/kernels_test.sh covers this file. */
+/* tests/command/measure/kernels_test.sh covers this file. */
 #include "bench/lab/numbers.h"
 
 void slc_lab_fill(sluice_dtype dtype, uint64_t count, void *x, uint32_t seed)

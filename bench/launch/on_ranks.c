@@ -1,4 +1,4 @@
-/* tests/command/lab_pipeline_test.sh and tests/command/overhead_test.sh cover this file. */
+/* tests/command/measure/lab_pipeline_test.sh and tests/command/measure/overhead_test.sh cover this file. */
 #include "bench/launch/on_ranks.h"
 
 #include "bench/cli/command.h"

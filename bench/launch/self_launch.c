@@ -1,4 +1,4 @@
-/* Starts this program again. tests/command/train_test.sh covers this file. */
+/* Starts this program again. tests/command/train/train_test.sh covers this file. */
 #include "bench/launch/self_launch.h"
 
 #include "lib/base/status.h"

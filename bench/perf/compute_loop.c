@@ -1,6 +1,7 @@
 /* On the host the matrices, 1 MiB each, stay in a core's second-level cache, or in the part of it that others leave
  * free. On a GPU they grow until a product lasts long enough to be queued without a pause.
- * tests/command/perf_test.sh covers this file. The GPU's part is in tests/command/several_gpus_link_test.sh. */
+ * tests/command/measure/perf_test.sh covers this file. The GPU's part is in
+ * tests/command/gpu/several_gpus_link_test.sh. */
 #include "bench/perf/compute_loop.h"
 
 #include "bench/perf/mirror.h"

@@ -1,4 +1,5 @@
-/* tests/command/perf_test.sh covers this file. The GPU's part is in tests/command/several_gpus_link_test.sh. */
+/* tests/command/measure/perf_test.sh covers this file. The GPU's part is in
+ * tests/command/gpu/several_gpus_link_test.sh. */
 #include "bench/perf/iterations.h"
 
 #include "lib/base/clock.h"

@@ -1,7 +1,7 @@
 /* Measures a collective, or a ring of transfers. Elements are whole numbers, small enough that their sums are exact, so
  * a result is right or wrong to the bit. On a GPU operations are timed by events, and elements are written and looked
- * at through the host's copies. tests/command/perf_test.sh covers this file. The GPU's part is in
- * tests/command/several_gpus_link_test.sh. */
+ * at through the host's copies. tests/command/measure/perf_test.sh covers this file. The GPU's part is in
+ * tests/command/gpu/several_gpus_link_test.sh. */
 #include "bench/perf/measure.h"
 
 #include "bench/cli/memory_fit.h"

@@ -1,5 +1,5 @@
 /* Copies go through a piece of pinned memory, because the device's copies want it.
- * tests/command/several_gpus_link_test.sh covers this file. */
+ * tests/command/gpu/several_gpus_link_test.sh covers this file. */
 #include "bench/perf/mirror.h"
 
 #include "lib/base/integer.h"

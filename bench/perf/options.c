@@ -1,4 +1,5 @@
-/* Reads the command line, and finds what excludes each other in it. tests/command/perf_test.sh covers this file. */
+/* Reads the command line, and finds what excludes each other in it. tests/command/measure/perf_test.sh covers this
+ * file. */
 #include "bench/perf/options.h"
 
 #include "bench/cli/options/command_line.h"

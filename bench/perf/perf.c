@@ -1,5 +1,5 @@
 /* `sluice perf`: measures collectives of both types and sums that are asked for, one size after another.
- * tests/command/perf_test.sh covers this file. */
+ * tests/command/measure/perf_test.sh covers this file. */
 #include "bench/cli/command.h"
 #include "bench/cli/device_transport.h"
 #include "bench/cli/error_line.h"

@@ -1,6 +1,6 @@
 /* Copies memory in several plain ways: which of them is the fastest depends on the processor, on its C library and on
  * the size.
- * tests/command/perf_test.sh covers this file. */
+ * tests/command/measure/perf_test.sh covers this file. */
 #include "bench/perf/plain_copy.h"
 
 #include "lib/base/clock.h"

@@ -1,4 +1,4 @@
-/* A table is written line by line, as sizes are measured. tests/command/perf_test.sh covers this file. */
+/* A table is written line by line, as sizes are measured. tests/command/measure/perf_test.sh covers this file. */
 #include "bench/perf/report.h"
 
 #include "bench/cli/environment.h"

@@ -1,4 +1,4 @@
-/* A ring of channels. tests/command/perf_test.sh covers this file. */
+/* A ring of channels. tests/command/measure/perf_test.sh covers this file. */
 #include "bench/perf/ring.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* `sluice profile`: writes the profile that planning needs. It is measured by training a few steps, or made from
- * published figures for machines that one does not have. tests/command/profile_test.sh covers this file. */
+ * published figures for machines that one does not have. tests/command/plan/profile_test.sh covers this file. */
 #include "bench/cli/command.h"
 #include "bench/cli/options/command_line.h"
 #include "bench/cli/output/result_file.h"

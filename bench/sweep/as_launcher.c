@@ -1,6 +1,6 @@
 /* A throttle belongs to a world, and so does a number of ranks: the command starts itself again for each part. If ranks
  * end before their part is done, the cell that was run has failed, and new ranks go on after it.
- * tests/command/bench_test.sh covers this file. */
+ * tests/command/measure/bench_test.sh covers this file. */
 #include "bench/sweep/as_launcher.h"
 
 #include "bench/cli/command.h"

@@ -1,6 +1,6 @@
 /* Rank 0 keeps the results in the folder after every run. A rank that a `sluice bench` has started runs a part of the
  * sweep, one throttle from one cell on, and its parent concludes; under another launcher the ranks are the whole sweep.
- * tests/command/bench_test.sh covers this file. */
+ * tests/command/measure/bench_test.sh covers this file. */
 #include "bench/sweep/as_rank.h"
 
 #include "bench/cli/command.h"

@@ -1,5 +1,5 @@
 /* `sluice bench`: alone it starts the ranks and concludes (as_launcher.h); under a launcher it is one of them
- * (as_rank.h). tests/command/bench_test.sh covers this file. */
+ * (as_rank.h). tests/command/measure/bench_test.sh covers this file. */
 #include "bench/cli/command.h"
 #include "bench/cli/rank_report.h"
 #include "bench/launch/self_launch.h"

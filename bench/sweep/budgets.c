@@ -1,4 +1,5 @@
-/* Finds budgets: rank 0 measures and plans, and tells the others. tests/command/bench_test.sh covers this file. */
+/* Finds budgets: rank 0 measures and plans, and tells the others. tests/command/measure/bench_test.sh covers this file.
+ */
 #include "bench/sweep/budgets.h"
 
 #include "bench/sweep/survey.h"

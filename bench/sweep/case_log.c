@@ -1,4 +1,4 @@
-/* tests/command/bench_test.sh covers this file. */
+/* tests/command/measure/bench_test.sh covers this file. */
 #include "bench/sweep/case_log.h"
 
 #include "bench/sweep/results.h"

@@ -1,4 +1,4 @@
-/* Every output is written, even if another one has failed. tests/command/bench_test.sh covers this file. */
+/* Every output is written, even if another one has failed. tests/command/measure/bench_test.sh covers this file. */
 #include "bench/sweep/conclude.h"
 
 #include "bench/cli/command.h"

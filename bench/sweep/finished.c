@@ -1,5 +1,5 @@
 /* Looks through all rows for each run: a sweep has hundreds of them at most.
- * tests/command/bench_test.sh covers this file. */
+ * tests/command/measure/bench_test.sh covers this file. */
 #include "bench/sweep/finished.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* Opens the folder of a sweep. A folder with results is continued if everything agrees that the sweep does not take as
- * a list. tests/command/bench_test.sh covers this file. */
+ * a list. tests/command/measure/bench_test.sh covers this file. */
 #include "bench/sweep/opening.h"
 
 #include "bench/cli/environment.h"

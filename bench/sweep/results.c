@@ -1,4 +1,5 @@
-/* Results of a sweep: collects them, writes them and reads them back. tests/command/bench_test.sh covers this file. */
+/* Results of a sweep: collects them, writes them and reads them back. tests/command/measure/bench_test.sh covers this
+ * file. */
 #include "bench/sweep/results.h"
 
 #include "bench/cli/environment.h"

@@ -1,6 +1,6 @@
 /* The loop over combinations. A combination that does not fit ends at commit, on every rank alike. After any other
  * failure nobody knows what the ranks still have in common: the part ends, and its launcher starts new ones.
- * tests/command/bench_test.sh covers this file. */
+ * tests/command/measure/bench_test.sh covers this file. */
 #include "bench/sweep/runs.h"
 
 #include "bench/sweep/case_log.h"

@@ -1,4 +1,4 @@
-/* A short run that ends by writing what it measured. tests/command/bench_test.sh covers this file. */
+/* A short run that ends by writing what it measured. tests/command/measure/bench_test.sh covers this file. */
 #include "bench/sweep/survey.h"
 
 #include "bench/train/options/batch_options.h"

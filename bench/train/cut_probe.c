@@ -1,4 +1,4 @@
-/* tests/command/pipeline_train_test.sh covers this file. */
+/* tests/command/train/pipeline_train_test.sh covers this file. */
 #include "bench/train/cut_probe.h"
 
 #include "bench/train/data/step_batches.h"

@@ -1,4 +1,4 @@
-/* The JSON of a training run. tests/command/train_test.sh covers this file. */
+/* The JSON of a training run. tests/command/train/train_test.sh covers this file. */
 #include "bench/train/report.h"
 
 #include "bench/cli/environment.h"

@@ -1,5 +1,5 @@
-/* A folder is marked by sluice.json, which says where its weights come from. tests/command/saved_weights_test.sh covers
- * this file. */
+/* A folder is marked by sluice.json, which says where its weights come from.
+ * tests/command/weights/saved_weights_test.sh covers this file. */
 #include "bench/train/saved_weights.h"
 
 #include "bench/cli/output/provenance.h"

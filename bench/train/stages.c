@@ -1,4 +1,4 @@
-/* Medians are over the latest STEPS_MOST steps. tests/command/pipeline_train_test.sh covers this file. */
+/* Medians are over the latest STEPS_MOST steps. tests/command/train/pipeline_train_test.sh covers this file. */
 #include "bench/train/stages.h"
 
 #include "lib/base/numbers/median.h"

@@ -1,6 +1,6 @@
 /* `sluice train`: trains a bundled model and shows how it goes. Rank 0 speaks and writes; the other ranks
  * train. With -n N and no launcher it starts itself again, N times, as `sluice run` would.
- * tests/command/train_test.sh covers this file. */
+ * tests/command/train/train_test.sh covers this file. */
 #include "bench/cli/command.h"
 #include "bench/cli/error_line.h"
 #include "bench/cli/output/result_file.h"

@@ -1,5 +1,6 @@
 /* `sluice weights`: makes weights as Hugging Face has them of a checkpoint, without data and without training. One rank
- * reads the checkpoint, whatever number of ranks has saved it. tests/command/saved_weights_test.sh covers this file. */
+ * reads the checkpoint, whatever number of ranks has saved it. tests/command/weights/saved_weights_test.sh covers this
+ * file. */
 #include "bench/cli/command.h"
 #include "bench/cli/options/command_line.h"
 #include "bench/cli/rank_report.h"

@@ -1,5 +1,5 @@
 /* Looks at the gaps between the items of the compute lane, and at which of an item's waits was the last to be over.
- * tests/command/plan_tools_test.sh covers this file. */
+ * tests/command/plan/plan_tools_test.sh covers this file. */
 #include "sched/simulate/exposed.h"
 
 typedef struct {

@@ -22,7 +22,7 @@ run_script() { # COMMAND SCRIPT: what it says goes to a file of its own, its cod
 }
 
 scripts=("$tests/house/docs_check.py")
-for script in "$tests"/*/*_test.sh; do
+for script in "$tests"/*/*_test.sh "$tests"/command/*/*_test.sh; do
     case $script in
     */broken_command_test.sh) ;;
     */dev_test.sh | */scripts_test.sh | */api_reference_test.sh | */site_test.sh) ;; # they do not run the command

@@ -1,4 +1,4 @@
-/* Each value becomes the text that would be typed. tests/command/log_test.sh covers this file. */
+/* Each value becomes the text that would be typed. tests/command/train/log_test.sh covers this file. */
 #include "bench/cli/options/config_file.h"
 
 #include "lib/base/file/json_file.h"

@@ -1,4 +1,4 @@
-/* tests/command/pipeline_command_test.sh covers this file. */
+/* tests/command/plan/pipeline_command_test.sh covers this file. */
 #include "bench/cli/options/cuts_file.h"
 
 #include "lib/base/file/json_file.h"

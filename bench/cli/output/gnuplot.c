@@ -1,5 +1,5 @@
 /* Writes the parts that all scripts share, and starts gnuplot.
- * tests/command/memory_picture_test.sh covers this file. */
+ * tests/command/plan/memory_picture_test.sh covers this file. */
 #include "bench/cli/output/gnuplot.h"
 
 #include "bench/cli/output/picture_file.h"

@@ -1,5 +1,5 @@
-/* Looks for the mark that a complete file of either kind has at its end. tests/command/memory_picture_test.sh covers
- * this file. */
+/* Looks for the mark that a complete file of either kind has at its end. tests/command/plan/memory_picture_test.sh
+ * covers this file. */
 #include "bench/cli/output/picture_file.h"
 
 #include "lib/base/file/file.h"

@@ -2,7 +2,7 @@
  *   fp32|bf16 BATCH TOKENS HEADS HEAD_SIZE CAUSAL WINDOW REPEATS
  * (WINDOW: side of BEiT's relative-position window, 0 without) and answers each with the fastest of the repeats, in
  * seconds: "FORWARD BACKWARD". q, k and v are thirds of one array, as GPT-2's projection gives them.
- * tests/command/peers_test.sh covers this file. */
+ * tests/command/measure/peers_test.sh covers this file. */
 #include "lib/base/clock.h"
 #include "lib/device/device.h"
 #include "lib/kernels/attention/attention.h"

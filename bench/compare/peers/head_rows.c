@@ -3,7 +3,7 @@
  *
  * Steps of one model take turns: 15 % of the positions have targets, as in masked text, and then all have, for which
  * the head makes the logits of every row, as it did for both before. Prints the medians of both kinds after two of
- * each, and how much shorter the first one is. tests/command/peers_test.sh covers this file. */
+ * each, and how much shorter the first one is. tests/command/measure/peers_test.sh covers this file. */
 #include <sluice/sluice.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Open MPI's collectives, measured as `sluice perf` measures ours: iterations back to back, fp32 sums, the mean over
  * iterations and ranks, and nccl-tests' bus bandwidth. Built by bench/compare/openmpi.sh with mpicc.
  *   openmpi_perf OPERATION ITERATIONS WARM_UP SIZE...      prints "size busbw_in_bytes_per_s wrong" a size
- * tests/command/peers_test.sh covers this file. */
+ * tests/command/measure/peers_test.sh covers this file. */
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>

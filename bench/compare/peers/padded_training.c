@@ -4,7 +4,7 @@
  * WEIGHTS is a folder as transformers writes it; its head is trained. BATCHES holds int32, for each step SEQUENCES x
  * LENGTH tokens, as many words of the mask (0: padding) and the targets (-1: none). Ranks and micro-batches share a
  * step's sequences; the step's loss and gradient are means over all of its targets. Rank 0 prints the losses, and the
- * weights go to the folder OUT. tests/command/peers_test.sh covers this file. */
+ * weights go to the folder OUT. tests/command/measure/peers_test.sh covers this file. */
 #include <sluice/sluice.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Gives a program that it is preloaded into the seconds of the processor, all threads of the program together, where it
  * asks the monotonic clock: so what it measures itself hardly depends on what else runs on the machine. It is for
  * programs of which one thread computes while the others sleep. processor_clock.py builds and loads it.
- * tests/command/peers_test.sh covers this file. */
+ * tests/command/measure/peers_test.sh covers this file. */
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>

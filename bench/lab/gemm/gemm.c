@@ -1,5 +1,5 @@
 /* `sluice-lab gemm`: times the products of GPT-2's training by slc_gemm.
- * tests/command/kernels_test.sh covers this file. */
+ * tests/command/measure/kernels_test.sh covers this file. */
 #include "bench/cli/command.h"
 #include "lib/base/clock.h"
 #include "lib/base/numbers/median.h"

@@ -1,6 +1,6 @@
 /* Copies memory in several ways. The fastest way depends on the processor and on its C library: memcpy's own choice,
  * its choice for pieces that fit the cache, the string instruction, or stores past the cache.
- * tests/command/kernels_test.sh covers this file. */
+ * tests/command/measure/kernels_test.sh covers this file. */
 #include "bench/lab/kernels/copy_pace.h"
 
 #include "lib/base/clock.h"

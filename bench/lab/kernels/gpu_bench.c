@@ -1,5 +1,5 @@
 /* A round queues the copy and the work behind it, with an event before, between and after, and waits once.
- * tests/command/kernels_test.sh covers this file. */
+ * tests/command/measure/kernels_test.sh covers this file. */
 #include "bench/lab/kernels/gpu_bench.h"
 
 #include "bench/lab/numbers.h"

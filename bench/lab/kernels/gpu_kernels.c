@@ -1,5 +1,5 @@
 /* The rows of slc_kernel_table that a GPU has, and attention. Arrays of the GPU repeat what a smaller case of the host
- * holds, so that millions of numbers need not be made there. tests/command/kernels_test.sh covers this file. */
+ * holds, so that millions of numbers need not be made there. tests/command/measure/kernels_test.sh covers this file. */
 #include "bench/lab/kernels/gpu_kernels.h"
 
 #include "bench/lab/kernels/kernel_table.h"

@@ -1,4 +1,5 @@
-/* The products of GPT-2 124M's training, by cublasLt on a GPU. tests/command/kernels_test.sh covers this file. */
+/* The products of GPT-2 124M's training, by cublasLt on a GPU. tests/command/measure/kernels_test.sh covers this file.
+ */
 #include "bench/lab/kernels/gpu_kernels.h"
 
 #if defined(SLUICE_HAVE_DNNL)

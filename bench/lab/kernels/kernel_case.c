@@ -1,5 +1,5 @@
 /* The arrays of a case lie one after the other in one piece of memory of the same kind as the arena.
- * tests/command/kernels_test.sh covers this file. */
+ * tests/command/measure/kernels_test.sh covers this file. */
 #include "bench/lab/kernels/kernel_table.h"
 
 #include "bench/lab/numbers.h"

@@ -1,5 +1,5 @@
 /* Each kernel has one short function that calls it; the table is at the end.
- * tests/command/kernels_test.sh covers this file. */
+ * tests/command/measure/kernels_test.sh covers this file. */
 #include "bench/lab/kernels/kernel_table.h"
 
 #include "lib/base/status.h"

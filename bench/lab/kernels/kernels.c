@@ -1,5 +1,5 @@
 /* `sluice-lab kernels`: how near the kernels whose pace memory sets come to a copy; each is measured in turn with
- * it. With --device cuda see gpu_kernels.h. tests/command/kernels_test.sh covers this file. */
+ * it. With --device cuda see gpu_kernels.h. tests/command/measure/kernels_test.sh covers this file. */
 #include "bench/cli/command.h"
 #include "bench/lab/kernels/copy_pace.h"
 #include "bench/lab/kernels/gpu_kernels.h"

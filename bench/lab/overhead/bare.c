@@ -1,5 +1,5 @@
 /* The operations of a layer are submitted together and waited for, so that nothing runs beside compute.
- * tests/command/overhead_test.sh covers this file. */
+ * tests/command/measure/overhead_test.sh covers this file. */
 #include "bench/lab/overhead/bare.h"
 
 #include "lib/base/hash/fnv.h"

@@ -1,6 +1,6 @@
 /* Measures overhead. Each round trains once under the engine and once by hand, and rounds alternate in which comes
  * first. Each run has its own memory: a step to warm up, then the steps that count.
- * tests/command/overhead_test.sh covers this file. */
+ * tests/command/measure/overhead_test.sh covers this file. */
 #include "bench/lab/overhead/measure.h"
 
 #include "bench/lab/overhead/bare.h"

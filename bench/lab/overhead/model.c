@@ -1,5 +1,5 @@
 /* The loop keeps its numbers in registers, so its time does not depend on what communication does to the caches.
- * tests/command/overhead_test.sh covers this file. */
+ * tests/command/measure/overhead_test.sh covers this file. */
 #include "bench/lab/overhead/model.h"
 
 #include "lib/base/clock.h"

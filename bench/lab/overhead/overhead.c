@@ -1,5 +1,5 @@
 /* `sluice-lab overhead`: prints the engine's own cost as a table next to the aims.
- * tests/command/overhead_test.sh covers this file. */
+ * tests/command/measure/overhead_test.sh covers this file. */
 #include "bench/cli/command.h"
 #include "bench/cli/outcome.h"
 #include "bench/lab/overhead/measure.h"

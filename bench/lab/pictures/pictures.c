@@ -1,5 +1,5 @@
 /* `sluice-lab pictures`: how many pictures a second are decoded and resized, as training and evaluation have it done,
- * without a model. tests/command/train_images_test.sh covers this file. */
+ * without a model. tests/command/data/train_images_test.sh covers this file. */
 #include "bench/cli/command.h"
 #include "bench/cli/options/command_line.h"
 #include "lib/base/clock.h"

@@ -1,5 +1,5 @@
 /* `sluice-lab pipeline`: prints the idle share of pipelines whose slots sleep, next to the formula and the simulator,
- * and the engine's own CPU for a message. tests/command/lab_pipeline_test.sh covers this file. */
+ * and the engine's own CPU for a message. tests/command/measure/lab_pipeline_test.sh covers this file. */
 #include "bench/cli/command.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/options/command_line.h"

@@ -1,4 +1,4 @@
-/* The cuts lie between equal numbers of layers. tests/command/lab_pipeline_test.sh covers this file. */
+/* The cuts lie between equal numbers of layers. tests/command/measure/lab_pipeline_test.sh covers this file. */
 #include "bench/lab/pipeline/sleeping.h"
 
 #include "lib/base/clock.h"

@@ -6,7 +6,7 @@
  *   blocks          an operation moves a whole unit
  *   recomputation   none; with it, baselines recompute all layers or none
  * A profile's link is slow, even or fast: computing takes that much shorter or longer than communicating.
- * tests/command/plan_tools_test.sh covers this file. */
+ * tests/command/plan/plan_tools_test.sh covers this file. */
 #include "bench/lab/study/kept_rows.h"
 #include "lib/base/numbers/median.h"
 #include "lib/base/status.h"

@@ -1,6 +1,6 @@
 /* Compares the joint plan with the fastest uniform strategy under any baseline at the same budget, over ten budgets for
  * profiles whose compute and communication take about equally long.
- * tests/command/plan_tools_test.sh covers this file. */
+ * tests/command/plan/plan_tools_test.sh covers this file. */
 #include "bench/lab/study/study.h"
 #include "ilp/slot_model.h"
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* Compares plans for steps that draw their layers with plans for steps that keep all, on other draws than either was
- * chosen for. tests/command/plan_tools_test.sh covers this file. */
+ * chosen for. tests/command/plan/plan_tools_test.sh covers this file. */
 #include "bench/lab/study/kept_rows.h"
 #include "bench/lab/study/study.h"
 

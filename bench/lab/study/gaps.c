@@ -2,7 +2,7 @@
  * position without ties (proven). The second bound comes in two versions: the LP's, which may take parts of strategies,
  * and the one that branching on strategies makes of it. The plan is compared with the last, and what lies between them
  * is divided by its causes (sched/planner/distance.h). It is also held against the fastest baseline of the same budget.
- * tests/command/plan_tools_test.sh covers this file. */
+ * tests/command/plan/plan_tools_test.sh covers this file. */
 #include "bench/lab/study/kept_rows.h"
 #include "ilp/slot_model.h"
 #include "lib/base/numbers/random.h"

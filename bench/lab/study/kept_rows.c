@@ -1,5 +1,5 @@
 /* The file is written anew for each row: it is small next to what a row takes.
- * tests/command/plan_tools_test.sh covers this file. */
+ * tests/command/plan/plan_tools_test.sh covers this file. */
 #include "bench/lab/study/kept_rows.h"
 
 #include "bench/cli/output/result_file.h"

@@ -1,6 +1,6 @@
 /* The compressed phase of drawn jobs on slow links, over ten budgets from the smallest that works to that of onebit
  * everywhere. Each row has the joint plan, the fastest plan with one exact strategy, and the fastest with onebit
- * only. tests/command/plan_tools_test.sh covers this file. */
+ * only. tests/command/plan/plan_tools_test.sh covers this file. */
 #include "bench/lab/study/study.h"
 #include "lib/base/status.h"
 #include "sched/study/random_profile.h"

@@ -1,4 +1,4 @@
-/* The joint plan as the studies ask for it. tests/command/plan_tools_test.sh covers this file. */
+/* The joint plan as the studies ask for it. tests/command/plan/plan_tools_test.sh covers this file. */
 #include "bench/lab/study/study.h"
 
 slc_joint_request slc_study_request(const slc_profile *profile, const slc_free_choices *choices, uint64_t limit)

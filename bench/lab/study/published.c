@@ -2,7 +2,7 @@
  * schedule portfolio, without the slot model, the best uniform strategy under any baseline, and mixtures as a hand
  * makes them (the largest units fsdp, the rest sdp). No valid plan may lie below the plan's bound, and more memory may
  * not make a plan slower. It takes hours, so rows are kept as they come, and a study goes on where it was ended.
- * tests/command/plan_tools_test.sh covers this file. */
+ * tests/command/plan/plan_tools_test.sh covers this file. */
 #include "bench/lab/study/kept_rows.h"
 #include "bench/lab/study/study.h"
 #include "lib/base/clock.h"

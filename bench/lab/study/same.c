@@ -1,6 +1,6 @@
 /* Plans drawn profiles and prints the checksum of each plan's file, so that two runs of this study show whether plans
  * depend on the machine, or on who else uses it. It also shows what planning took in nominal seconds and by the clock.
- * tests/command/plan_tools_test.sh covers this file. */
+ * tests/command/plan/plan_tools_test.sh covers this file. */
 #include "bench/lab/study/study.h"
 #include "lib/base/hash/crc32c.h"
 #include "lib/base/numbers/random.h"

@@ -1,5 +1,5 @@
 /* `sluice-lab study`: measures again, on drawn profiles, what is claimed of the planner.
- * tests/command/plan_tools_test.sh covers this file. */
+ * tests/command/plan/plan_tools_test.sh covers this file. */
 #include "bench/lab/study/study.h"
 #include "bench/cli/command.h"
 #include "bench/cli/output/result_file.h"

@@ -5,7 +5,7 @@
  * - strategies: the schedule always has as much, and strategies get more and more: fewer gathers, a shorter step;
  * - both: what strategies get the schedule does not have: how long is the step for each share?
  *
- * tests/command/plan_tools_test.sh covers this file. */
+ * tests/command/plan/plan_tools_test.sh covers this file. */
 #include "bench/lab/study/study.h"
 #include "lib/base/status.h"
 #include "sched/study/published.h"

@@ -1,5 +1,5 @@
 /* Reads a profile and its plan, simulates the plan, writes the timeline.
- * tests/command/plan_tools_test.sh covers this file. */
+ * tests/command/plan/plan_tools_test.sh covers this file. */
 #include "bench/plan/commands/files.h"
 
 #include "bench/cli/output/result_file.h"

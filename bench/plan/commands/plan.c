@@ -1,5 +1,5 @@
 /* `sluice plan`: makes a plan from a profile, as a table for people and as a file, and compares plans.
- * tests/command/plan_table_test.sh covers this file. */
+ * tests/command/plan/plan_table_test.sh covers this file. */
 #include "bench/cli/command.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/cli/outcome.h"

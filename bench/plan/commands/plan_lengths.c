@@ -1,4 +1,4 @@
-/* tests/command/recipe_plan_test.sh covers this file. */
+/* tests/command/recipe/recipe_plan_test.sh covers this file. */
 #include "bench/plan/commands/plan_lengths.h"
 
 #include "bench/train/options/length_options.h"

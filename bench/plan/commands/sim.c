@@ -1,5 +1,5 @@
 /* `sluice sim`: predicts how long a plan's step takes, and where compute waits for communication.
- * tests/command/plan_tools_test.sh covers this file. */
+ * tests/command/plan/plan_tools_test.sh covers this file. */
 #include "bench/cli/command.h"
 #include "bench/plan/words/exposed_table.h"
 #include "bench/cli/outcome.h"

@@ -1,5 +1,5 @@
 /* `sluice trace`: writes a plan's timeline from the simulator, as events for a viewer or as a picture.
- * tests/command/plan_tools_test.sh covers this file. */
+ * tests/command/plan/plan_tools_test.sh covers this file. */
 #include "bench/cli/command.h"
 #include "bench/cli/outcome.h"
 #include "bench/plan/commands/files.h"

@@ -1,5 +1,5 @@
 /* A cell says "sdp" if both plans agree, and "sdp -> fsdp" if they do not.
- * tests/command/plan_compare_test.sh covers this file. */
+ * tests/command/plan/plan_compare_test.sh covers this file. */
 #include "bench/plan/comparison/comparison.h"
 
 #include "bench/plan/words/quantities.h"

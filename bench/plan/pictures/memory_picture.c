@@ -1,4 +1,4 @@
-/* tests/command/memory_picture_test.sh covers this file. */
+/* tests/command/plan/memory_picture_test.sh covers this file. */
 #include "bench/plan/pictures/memory_picture.h"
 
 #include "bench/plan/pictures/memory_peak.h"

@@ -1,6 +1,6 @@
 /* Writes a gnuplot script that contains its data, and runs it. One step is shown, from its first slot on. The part of
  * an operation before or after the step is shown at the place that it has in the next or the previous step.
- * tests/command/memory_picture_test.sh covers this file. */
+ * tests/command/plan/memory_picture_test.sh covers this file. */
 #include "bench/plan/pictures/timeline_picture.h"
 
 #include "bench/plan/pictures/picture.h"

@@ -1,4 +1,4 @@
-/* A planned pipeline as JSON. tests/command/pipeline_command_test.sh covers this file. */
+/* A planned pipeline as JSON. tests/command/plan/pipeline_command_test.sh covers this file. */
 #include "bench/plan/pipeline/pipelined.h"
 
 #include "lib/plan/strategy_table.h"

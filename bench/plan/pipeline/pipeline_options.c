@@ -1,4 +1,4 @@
-/* Makes a request of options. tests/command/pipeline_command_test.sh covers this file. */
+/* Makes a request of options. tests/command/plan/pipeline_command_test.sh covers this file. */
 #include "bench/plan/pipeline/pipeline_options.h"
 
 #include "bench/cli/options/cuts_file.h"

@@ -1,4 +1,4 @@
-/* A planned pipeline for people. tests/command/pipeline_command_test.sh covers this file. */
+/* A planned pipeline for people. tests/command/plan/pipeline_command_test.sh covers this file. */
 #include "bench/plan/pipeline/pipelined.h"
 
 #include "bench/plan/words/quantities.h"

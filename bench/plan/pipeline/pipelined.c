@@ -1,4 +1,4 @@
-/* Plans a pipeline and finds what its step is made of. tests/command/pipeline_command_test.sh covers this file. */
+/* Plans a pipeline and finds what its step is made of. tests/command/plan/pipeline_command_test.sh covers this file. */
 #include "bench/plan/pipeline/pipelined.h"
 
 #include "bench/cli/output/result_file.h"

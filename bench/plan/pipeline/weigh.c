@@ -1,4 +1,4 @@
-/* tests/command/pipeline_command_test.sh covers this file. */
+/* tests/command/plan/pipeline_command_test.sh covers this file. */
 #include "bench/plan/pipeline/weigh.h"
 
 #include "bench/plan/words/budget_text.h"

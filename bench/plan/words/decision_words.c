@@ -1,4 +1,4 @@
-/* Says in words, and as JSON, what was decided and why. tests/command/plan_table_test.sh covers this file. */
+/* Says in words, and as JSON, what was decided and why. tests/command/plan/plan_table_test.sh covers this file. */
 #include "bench/plan/words/decisions.h"
 
 #include "bench/plan/words/distance_words.h"

@@ -1,5 +1,5 @@
 /* Finds what each decision saves and costs, by the same sizes and times that the planner reads.
- * tests/command/plan_table_test.sh covers this file. */
+ * tests/command/plan/plan_table_test.sh covers this file. */
 #include "bench/plan/words/decisions.h"
 
 #include "lib/base/status.h"

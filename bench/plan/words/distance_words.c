@@ -1,4 +1,4 @@
-/* Says what a plan's distance to the bound is made of. tests/command/plan_table_test.sh covers this file. */
+/* Says what a plan's distance to the bound is made of. tests/command/plan/plan_table_test.sh covers this file. */
 #include "bench/plan/words/distance_words.h"
 
 #include "lib/base/text/size_text.h"

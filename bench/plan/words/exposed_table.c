@@ -1,5 +1,5 @@
 /* Groups waits by the names of slot and operation without their numbers.
- * tests/command/plan_tools_test.sh covers this file. */
+ * tests/command/plan/plan_tools_test.sh covers this file. */
 #include "bench/plan/words/exposed_table.h"
 
 #include "lib/base/status.h"

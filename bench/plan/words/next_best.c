@@ -1,5 +1,5 @@
 /* A row's layers are changed together, as the row's other figures are sums.
- * tests/command/plan_table_test.sh covers this file. */
+ * tests/command/plan/plan_table_test.sh covers this file. */
 #include "bench/plan/words/decisions.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,4 @@
-/* tests/command/recipe_plan_test.sh covers this file. */
+/* tests/command/recipe/recipe_plan_test.sh covers this file. */
 #include "bench/plan/words/phases_table.h"
 
 #include "bench/plan/words/quantities.h"

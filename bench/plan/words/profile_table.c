@@ -1,4 +1,4 @@
-/* Prints the table of a profile. tests/command/profile_test.sh covers this file. */
+/* Prints the table of a profile. tests/command/plan/profile_test.sh covers this file. */
 #include "bench/plan/words/profile_table.h"
 
 #include "lib/plan/roles.h"

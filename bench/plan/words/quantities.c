@@ -1,4 +1,4 @@
-/* Writes times in the largest unit that leaves at least 1. tests/command/plan_table_test.sh covers this file. */
+/* Writes times in the largest unit that leaves at least 1. tests/command/plan/plan_table_test.sh covers this file. */
 #include "bench/plan/words/quantities.h"
 
 #include <math.h>

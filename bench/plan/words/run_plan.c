@@ -1,5 +1,5 @@
 /* Reads the plan and its profile as a tool would read them from files, so that what a run shows is what `sluice plan`
- * shows of the same two files. tests/command/plan_table_test.sh covers this file. */
+ * shows of the same two files. tests/command/plan/plan_table_test.sh covers this file. */
 #include "bench/plan/words/run_plan.h"
 
 #include "bench/plan/words/table.h"

@@ -1,4 +1,4 @@
-/* Counts units by strategy. tests/command/recipe_plan_test.sh covers this file. */
+/* Counts units by strategy. tests/command/recipe/recipe_plan_test.sh covers this file. */
 #include "bench/plan/words/strategy_counts.h"
 
 #include "lib/plan/roles.h"

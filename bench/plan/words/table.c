@@ -1,4 +1,4 @@
-/* Prints the table of `sluice plan` and `sluice train`. tests/command/plan_table_test.sh covers this file. */
+/* Prints the table of `sluice plan` and `sluice train`. tests/command/plan/plan_table_test.sh covers this file. */
 #include "bench/plan/words/table.h"
 
 #include "bench/plan/words/distance_words.h"

@@ -1,5 +1,5 @@
 /* The columns of figures are a table here, and keep their places; those of options are the table of options.
- * tests/command/bench_test.sh covers this file. */
+ * tests/command/measure/bench_test.sh covers this file. */
 #include "bench/sweep/figures/figures.h"
 
 #include "bench/cli/output/result_file.h"

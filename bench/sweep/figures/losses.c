@@ -1,5 +1,5 @@
 /* Table and picture of a comparison of optimizers and recipes. Repeated runs have the same losses, so the picture shows
- * the first of them; the table's times are medians. tests/command/bench_test.sh covers this file. */
+ * the first of them; the table's times are medians. tests/command/measure/bench_test.sh covers this file. */
 #include "bench/sweep/figures/figures.h"
 
 #include "bench/cli/output/gnuplot.h"

@@ -1,4 +1,4 @@
-/* tests/command/bench_pipeline_test.sh covers this file. */
+/* tests/command/measure/bench_pipeline_test.sh covers this file. */
 #include "bench/sweep/figures/figures.h"
 
 #include "bench/cli/output/gnuplot.h"

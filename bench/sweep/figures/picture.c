@@ -1,6 +1,6 @@
 /* Writes the table and the script, and runs gnuplot. A run without a budget is drawn at the right edge, under
  * "none".
- * tests/command/bench_test.sh covers this file. */
+ * tests/command/measure/bench_test.sh covers this file. */
 #include "bench/sweep/figures/figures.h"
 
 #include "bench/cli/output/gnuplot.h"

@@ -1,5 +1,5 @@
 /* Looks through the runs once for each figure: a sweep has hundreds of them at most.
- * tests/command/bench_test.sh covers this file. */
+ * tests/command/measure/bench_test.sh covers this file. */
 #include "bench/sweep/figures/spread.h"
 
 #include "lib/base/numbers/median.h"

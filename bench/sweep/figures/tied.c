@@ -1,5 +1,5 @@
 /* Each kind of split run is shown once, next to the joint runs that are equal in all but that.
- * tests/command/bench_test.sh covers this file. */
+ * tests/command/measure/bench_test.sh covers this file. */
 #include "bench/sweep/figures/figures.h"
 
 #include "bench/sweep/figures/spread.h"

@@ -1,5 +1,5 @@
 /* Options that a sweep takes as lists make its cells, so they may differ; an optimizer's own numbers follow from it.
- * tests/command/bench_test.sh covers this file. */
+ * tests/command/measure/bench_test.sh covers this file. */
 #include "bench/sweep/folder/agreement.h"
 
 #include "lib/base/status.h"

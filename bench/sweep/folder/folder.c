@@ -1,5 +1,6 @@
 /* The lock is on the folder itself, so that it leaves no file. Ranks inherit its descriptor: the folder is free when
- * the last process that may write into it has ended, however it ended. tests/command/bench_test.sh covers this file. */
+ * the last process that may write into it has ended, however it ended. tests/command/measure/bench_test.sh covers this
+ * file. */
 #include "bench/sweep/folder/folder.h"
 
 #include "lib/base/file/path_error.h"

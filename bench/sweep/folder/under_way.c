@@ -1,4 +1,4 @@
-/* A file in memory, which both sides map. tests/command/bench_test.sh covers this file. */
+/* A file in memory, which both sides map. tests/command/measure/bench_test.sh covers this file. */
 #include "bench/sweep/folder/under_way.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* The runs of a sweep: each combination of its lists, in parts that share a world.
- * tests/command/bench_test.sh covers this file. */
+ * tests/command/measure/bench_test.sh covers this file. */
 #include "bench/sweep/options/cases.h"
 
 #include "bench/train/options/onebit_options.h"

@@ -1,4 +1,4 @@
-/* The options of a sweep, checked before hours of work. tests/command/bench_test.sh covers this file. */
+/* The options of a sweep, checked before hours of work. tests/command/measure/bench_test.sh covers this file. */
 #include "bench/sweep/options/check.h"
 
 #include "bench/cli/throttle_option.h"

@@ -1,5 +1,5 @@
 /* The lists of a sweep: values with commas between, combined to optimizers with rates, pipelines and recipes.
- * tests/command/bench_test.sh covers this file. */
+ * tests/command/measure/bench_test.sh covers this file. */
 #include "bench/sweep/options/lists.h"
 
 #include "bench/train/options/options.h"

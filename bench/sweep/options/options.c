@@ -1,5 +1,5 @@
 /* The command line of `sluice bench`: the options of training, some of which are lists here or have other defaults, and
- * its own. tests/command/bench_test.sh covers this file. */
+ * its own. tests/command/measure/bench_test.sh covers this file. */
 #include "bench/sweep/options/options.h"
 
 #include "bench/cli/default_threads.h"

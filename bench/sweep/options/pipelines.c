@@ -1,4 +1,4 @@
-/* tests/command/bench_pipeline_test.sh covers this file. */
+/* tests/command/measure/bench_pipeline_test.sh covers this file. */
 #include "bench/sweep/options/pipelines.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* Rank 0 plans, then all train. Strategies travel in a file of the output folder that rank 0's planner reads as it
- * would read a user's. tests/command/bench_test.sh covers this file. */
+ * would read a user's. tests/command/measure/bench_test.sh covers this file. */
 #include "bench/sweep/tradeoff/tradeoff.h"
 
 #include "bench/sweep/budgets.h"

@@ -1,5 +1,5 @@
 /* A trade-off that is there whole is shown again, not run again; one that was interrupted is replaced.
- * tests/command/bench_test.sh covers this file. */
+ * tests/command/measure/bench_test.sh covers this file. */
 #include "bench/sweep/tradeoff/tradeoff_opening.h"
 
 #include "bench/cli/environment.h"

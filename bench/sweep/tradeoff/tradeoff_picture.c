@@ -1,5 +1,5 @@
 /* The picture of a trade-off: step time against the share that strategies get.
- * tests/command/bench_test.sh covers this file. */
+ * tests/command/measure/bench_test.sh covers this file. */
 #include "bench/cli/output/gnuplot.h"
 #include "bench/sweep/results.h"
 #include "bench/sweep/tradeoff/tradeoff_results.h"

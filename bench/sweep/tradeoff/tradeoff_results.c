@@ -1,4 +1,4 @@
-/* The document of a trade-off and its table. tests/command/bench_test.sh covers this file. */
+/* The document of a trade-off and its table. tests/command/measure/bench_test.sh covers this file. */
 #include "bench/sweep/tradeoff/tradeoff_results.h"
 
 #include "bench/sweep/figures/figures.h"

@@ -1,5 +1,5 @@
 /* An object has "classes", a list of names, "preprocessor", an object, and "codebook" (beside_codebook.c).
- * tests/command/saved_weights_test.sh covers this file. */
+ * tests/command/weights/saved_weights_test.sh covers this file. */
 #include "bench/train/data/beside.h"
 
 #include "bench/train/data/beside_codebook.h"

@@ -1,5 +1,5 @@
 /* Numbers are written by their bits, so that no run reads others than were written.
- * tests/command/visual_tokens_test.sh covers this file. */
+ * tests/command/data/visual_tokens_test.sh covers this file. */
 #include "bench/train/data/beside_codebook.h"
 
 #include "lib/base/status.h"

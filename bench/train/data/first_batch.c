@@ -1,4 +1,4 @@
-/* tests/command/gpt2_equality_test.sh covers this file. */
+/* tests/command/train/gpt2_equality_test.sh covers this file. */
 #include "bench/train/data/first_batch.h"
 
 #include "bench/cli/output/result_file.h"

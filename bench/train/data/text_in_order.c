@@ -1,5 +1,5 @@
 /* A whole text, window by window. If windows overlap, a token that an earlier window has guessed is only read.
- * tests/command/eval_data_test.sh covers this file. */
+ * tests/command/weights/eval_data_test.sh covers this file. */
 #include "bench/train/data/data_parts.h"
 #include "lib/base/integer.h"
 #include "lib/base/status.h"

@@ -1,4 +1,4 @@
-/* tests/command/finetune_test.sh covers this file. */
+/* tests/command/weights/finetune_test.sh covers this file. */
 #include "bench/train/data/tokenising.h"
 
 #include "lib/base/clock.h"

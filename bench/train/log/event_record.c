@@ -1,5 +1,5 @@
 /* Protocol buffers' wire format: a field is its number and kind in one byte, then its value.
- * tests/command/log_test.sh covers this file. */
+ * tests/command/train/log_test.sh covers this file. */
 #include "bench/train/log/event_record.h"
 
 #include "lib/base/hash/crc32c.h"

@@ -1,4 +1,4 @@
-/* run_log_test.c and tests/command/observe_test.sh cover this file. */
+/* run_log_test.c and tests/command/train/observe_test.sh cover this file. */
 #include "bench/train/log/kept_lines.h"
 
 #include "bench/train/log/step_line.h"

@@ -1,5 +1,5 @@
 /* All layers of a step are one piece of the file, so that gnuplot finds a layer's rows by counting lines.
- * tests/command/observe_test.sh covers this file. */
+ * tests/command/train/observe_test.sh covers this file. */
 #include "bench/train/log/observer.h"
 
 #include "bench/cli/output/gnuplot.h"

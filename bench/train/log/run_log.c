@@ -1,5 +1,5 @@
 /* Files that grow by whole lines, next to two that are written once. run_log_test.c and
- * tests/command/log_test.sh cover this file. */
+ * tests/command/train/log_test.sh cover this file. */
 #include "bench/train/log/run_log.h"
 
 #include "bench/cli/outcome.h"

@@ -1,4 +1,4 @@
-/* tests/command/recipe_test.sh covers this file. */
+/* tests/command/recipe/recipe_test.sh covers this file. */
 #include "bench/train/options/batch_options.h"
 
 #include "lib/base/status.h"

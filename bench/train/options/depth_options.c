@@ -1,4 +1,4 @@
-/* tests/command/pld_test.sh covers this file. */
+/* tests/command/recipe/pld_test.sh covers this file. */
 #include "bench/train/options/depth_options.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,4 @@
-/* tests/command/curriculum_test.sh covers this file. */
+/* tests/command/recipe/curriculum_test.sh covers this file. */
 #include "bench/train/options/length_options.h"
 
 #include "bench/train/options/batch_options.h"

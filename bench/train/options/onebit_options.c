@@ -1,5 +1,5 @@
 /* Options of compressed optimizers. The settings of --onebit are those of sluice_onebit in the table of optimizers.
- * tests/command/onebit_test.sh covers this file. */
+ * tests/command/train/onebit_test.sh covers this file. */
 #include "bench/train/options/length_options.h"
 #include "bench/train/options/onebit_options.h"
 

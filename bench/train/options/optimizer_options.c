@@ -1,5 +1,5 @@
 /* Walks the table of optimizers: a setting of a new optimizer is an option by being in its row.
- * tests/command/recipe_test.sh covers this file. */
+ * tests/command/recipe/recipe_test.sh covers this file. */
 #include "bench/train/options/optimizer_options.h"
 
 #include "lib/base/status.h"

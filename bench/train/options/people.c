@@ -1,4 +1,4 @@
-/* tests/command/observe_test.sh covers this file. */
+/* tests/command/train/observe_test.sh covers this file. */
 #include "bench/train/options/people.h"
 
 #include "bench/cli/output/result_file.h"

@@ -1,4 +1,4 @@
-/* tests/command/recipe_file_test.sh covers this file. */
+/* tests/command/recipe/recipe_file_test.sh covers this file. */
 #include "bench/train/options/recipe_file.h"
 
 #include "bench/cli/options/config_file.h"

@@ -1,4 +1,4 @@
-/* bench/train/train_run_test.c and tests/command/train_test.sh cover this file. */
+/* bench/train/train_run_test.c and tests/command/train/train_test.sh cover this file. */
 #include "bench/train/run/finish.h"
 
 #include "bench/cli/output/result_file.h"

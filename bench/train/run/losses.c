@@ -1,4 +1,4 @@
-/* tests/command/nan_skip_test.sh and tests/command/train_test.sh cover this file. */
+/* tests/command/train/nan_skip_test.sh and tests/command/train/train_test.sh cover this file. */
 #include "bench/train/run/losses.h"
 
 #include "lib/base/log.h"

@@ -1,4 +1,4 @@
-/* bench/train/train_run_test.c and tests/command/recipe_test.sh cover this file. */
+/* bench/train/train_run_test.c and tests/command/recipe/recipe_test.sh cover this file. */
 #include "bench/train/run/rates.h"
 
 #include "bench/train/options/batch_options.h"

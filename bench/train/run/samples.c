@@ -1,5 +1,5 @@
 /* The sequence holds zeros after its last token, at which a causal model does not look. Rank 0 writes; the others
- * evaluate as often. tests/command/log_test.sh covers this file. */
+ * evaluate as often. tests/command/train/log_test.sh covers this file. */
 #include "bench/train/run/samples.h"
 
 #include "bench/eval/sampling.h"

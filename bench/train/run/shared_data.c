@@ -1,4 +1,4 @@
-/* tests/command/train_data_test.sh covers this file. */
+/* tests/command/data/train_data_test.sh covers this file. */
 #include "bench/train/run/shared_data.h"
 
 #include "bench/launch/stop_signals.h"

@@ -1,5 +1,5 @@
 /* The result that a user waits for stands first; the planner's words and the kinds of memory follow on request.
- * tests/command/train_test.sh covers this file. */
+ * tests/command/train/train_test.sh covers this file. */
 #include "bench/train/words/ending.h"
 
 #include "bench/train/options/onebit_options.h"

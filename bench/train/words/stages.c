@@ -1,5 +1,5 @@
 /* Idle time has two causes: a stage has less to compute than the one that has most, or the pipeline fills and empties.
- * tests/command/pipeline_train_test.sh covers this file. */
+ * tests/command/train/pipeline_train_test.sh covers this file. */
 #include "bench/train/words/stages.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* The lines before the first step: what is trained, on what, where, and within what.
- * tests/command/train_test.sh covers this file. */
+ * tests/command/train/train_test.sh covers this file. */
 #include "bench/train/words/start.h"
 
 #include "bench/train/cut_probe.h"

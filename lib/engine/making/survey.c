@@ -1,5 +1,5 @@
 /* The first half of commit: from registration to the job that would be planned. Nothing is laid out.
- * tests/command/estimate_test.sh covers this file. */
+ * tests/command/plan/estimate_test.sh covers this file. */
 #include "lib/base/status.h"
 #include "lib/engine/making/job.h"
 #include "lib/engine/engine.h"

@@ -1,4 +1,4 @@
-/* tests/command/visual_tokens_test.sh covers this file. */
+/* tests/command/data/visual_tokens_test.sh covers this file. */
 #include "bench/train/data/images/codebook_file.h"
 
 #include "bench/train/data/beside_codebook.h"

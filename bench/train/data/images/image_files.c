@@ -1,5 +1,6 @@
 /* Reads and writes the keys of config.json and preprocessor_config.json that are about images. Their meaning is that of
- * transformers' ViTImageProcessor and BeitImageProcessor (5.x). tests/command/train_images_test.sh covers this file. */
+ * transformers' ViTImageProcessor and BeitImageProcessor (5.x). tests/command/data/train_images_test.sh covers this
+ * file. */
 #include "bench/train/data/images/image_files.h"
 
 #include "bench/train/data/beside.h"

@@ -1,4 +1,4 @@
-/* tests/command/train_images_test.sh covers this file. */
+/* tests/command/data/train_images_test.sh covers this file. */
 #include "bench/train/data/images/image_parts.h"
 
 #include <dirent.h>
