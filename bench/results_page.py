@@ -127,44 +127,44 @@ def recipes(data):
 
 # The file's kind: heading, the command that repeats it, one line of conditions, its table.
 SECTIONS = {
-    "pytorch": ("Two ranks on one machine, next to DDP and FSDP2", "bench/compare/pytorch.sh",
+    "pytorch": ("Two ranks on one machine, next to DDP and FSDP2", "bench/compare/training/pytorch.sh",
                 "GPT-2 124M, fp32, 4 sequences of 64 tokens a rank, 2 ranks of one thread, PyTorch over gloo. "
                 "`fsdp2_keep` is FSDP2 with `reshard_after_forward=False`.", against_pytorch),
-    "pytorch-network": ("Two ranks over a network, next to DDP and FSDP2", "bench/compare/pytorch_network.sh",
+    "pytorch-network": ("Two ranks over a network, next to DDP and FSDP2", "bench/compare/networks/pytorch_network.sh",
                         "The same training, the ranks in two network namespaces with a shaped link between them. `+split` is "
                         "`--tied split`. The bound is the longer of compute and the bytes at the goodput measured in the "
                         "run.", over_a_network),
-    "pipeline": ("Pipelines over a network, next to torch.distributed.pipelining", "bench/compare/pipeline.sh",
+    "pipeline": ("Pipelines over a network, next to torch.distributed.pipelining", "bench/compare/training/pipeline.sh",
                  "GPT-2 124M, fp32, 2 ranks of one thread in two network namespaces, 4 micro-batches of 2 sequences of 64 "
                  "tokens a step, PyTorch over gloo with an untied table. Without a pipeline: data parallelism on the same "
                  "batch, the fastest of dp and sdp.", pipelines),
-    "training": ("One rank, next to PyTorch", "bench/compare/training.sh",
+    "training": ("One rank, next to PyTorch", "bench/compare/training/training.sh",
                  "GPT-2 124M, one thread; PyTorch eager with fused AdamW, bf16 by autocast. Products alone are those of "
                  "both sides' libraries (oneDNN here, MKL in PyTorch's fp32).", one_rank),
-    "onebit-network": ("A compressed optimizer over a network", "bench/compare/onebit_network.sh",
+    "onebit-network": ("A compressed optimizer over a network", "bench/compare/networks/onebit_network.sh",
                        "GPT-2 124M, fp32, 2 ranks at 1 Gbit/s; steps after the freeze.", compressed_network),
-    "onebit-loss": ("Losses of compressed optimizers", "bench/compare/onebit_loss.sh",
+    "onebit-loss": ("Losses of compressed optimizers", "bench/compare/losses/onebit_loss.sh",
                     "GPT-2 mini on real text, the same global batch on 2 and 4 ranks. `final` is the mean of the last "
                     "tenth of the steps.", compressed_losses),
-    "onebit-loss-16-sequences": ("The same, with 16 sequences a step", "bench/compare/onebit_loss.sh",
+    "onebit-loss-16-sequences": ("The same, with 16 sequences a step", "bench/compare/losses/onebit_loss.sh",
                                  "The same training, each step on 16 sequences of all ranks together.", compressed_losses),
-    "onebit-loss-freeze-500": ("The same, frozen after half of the steps", "bench/compare/onebit_loss.sh",
+    "onebit-loss-freeze-500": ("The same, frozen after half of the steps", "bench/compare/losses/onebit_loss.sh",
                                "16 sequences a step; the warm-up takes 500 of the 1000 steps.", compressed_losses),
-    "recipes": ("Recipes of training", "bench/compare/recipes.py",
+    "recipes": ("Recipes of training", "bench/compare/losses/recipes.py",
                 "The source of Python's library, each byte a token. Times at 1 Gbit/s are simulated, those of BERT are "
                 "seconds of the processor.", recipes),
-    "openmpi": ("Collectives, next to Open MPI", "bench/compare/openmpi.sh",
+    "openmpi": ("Collectives, next to Open MPI", "bench/compare/networks/openmpi.sh",
                 "Ranks of one host, fp32 sums, bus bandwidth as nccl-tests counts it.", against_openmpi),
-    "attention": ("Attention, next to PyTorch", "bench/compare/attention.py",
+    "attention": ("Attention, next to PyTorch", "bench/compare/kernels/attention.py",
                   "One thread, `scaled_dot_product_attention` on PyTorch's side.", attention),
-    "transformers": ("Logits and gradients, next to transformers", "bench/compare/beside_transformers.py",
+    "transformers": ("Logits and gradients, next to transformers", "bench/compare/models/beside_transformers.py",
                      "The same weights and inputs, fp32; differences from transformers' logits, and of each gradient from "
                      "its float64 value.", transformers),
-    "generate": ("Going on with a text, next to transformers", "bench/compare/generate.py --processor",
+    "generate": ("Going on with a text, next to transformers", "bench/compare/models/generate.py --processor",
                  "GPT-2 124M of random weights, one thread, greedy. Seconds of the processor, since others used the machine; it "
                  "is a Zen 4, which has AVX-512 and products of bf16.", generation),
-    "precision": ("fp32 and bf16", "bench/compare/precision.sh", "GPT-2 mini, 300 steps, the same seeds.", precision),
-    "overhead": ("The engine's own cost", "bench/compare/overhead.sh",
+    "precision": ("fp32 and bf16", "bench/compare/losses/precision.sh", "GPT-2 mini, 300 steps, the same seeds.", precision),
+    "overhead": ("The engine's own cost", "bench/compare/training/overhead.sh",
                  "A model that computes a fixed time, under the engine and by hand.", overhead),
 }
 
@@ -177,7 +177,7 @@ the same machine within the same hour. Figures are medians over steps, and over 
 
 A step's ratio in fp32 is to be read beside that of matrix products alone, since both sides leave these to libraries. PyTorch's
 wheels multiply in fp32 by MKL, whose pace on processors of AMD is less than half of oneDNN's: on a core of an EPYC (Zen 5) 106
-billion operations a second beside 220 to 260. On one of Intel's the two are alike. `bench/compare/gemm.py` measures both.
+billion operations a second beside 220 to 260. On one of Intel's the two are alike. `bench/compare/kernels/gemm.py` measures both.
 
 No measurement here is of a GPU, and none of more than 4 ranks. [benchmarks.md](benchmarks.md) explains commands and columns.
 """
@@ -261,7 +261,7 @@ FIGURES = [
     ("README.md", ["pytorch-network"], "| the same, `--tied split` | dp {} s, fsdp {} s |", split_at_1gbit),
     ("README.md", ["onebit-network"],
      "the step over 1 Gbit/s takes {} s where AdamW under dp takes {} s in the same run "
-     "(`bench/compare/onebit_network.sh`, compute alone: {} s)", onebit_step),
+     "(`bench/compare/networks/onebit_network.sh`, compute alone: {} s)", onebit_step),
     ("README.md", ["onebit-loss"], "its loss was {} % above AdamW's on 2 ranks and {} % on 4;", onebit_losses),
     ("README.md", ["onebit-loss-16-sequences"], "at worst {} %, with 16 sequences a step", onebit_worst),
     ("docs/compression.md", ["onebit-loss", "onebit-loss-16-sequences"],

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# bench/compare/namespaces.sh keeps its promises: the environment, a network of their own that `sluice` finds, exit
+# bench/compare/networks/namespaces.sh keeps its promises: the environment, a network of their own that `sluice` finds, exit
 # codes, signals, and nothing left behind. Skipped (77) if namespaces cannot be made.
 # shellcheck disable=SC2016 # variables are those of the ranks
 . "$(dirname "$0")/../support/command_check.sh"
 export SLUICE=$1
-script=$(dirname "$0")/../../bench/compare/namespaces.sh
+script=$(dirname "$0")/../../bench/compare/networks/namespaces.sh
 
 launch() { # OPTION...: output in $work/out and $work/err, exit code in $code
     timeout 60 "$script" "$@" >"$work/out" 2>"$work/err" </dev/null
@@ -29,10 +29,10 @@ environment() {
 
 # As the documents have it: in a clone, with the release build's command.
 in_a_clone() {
-    mkdir -p "$work/clone/bench/compare" "$work/clone/build/release/bench"
-    cp "$script" "$work/clone/bench/compare"
+    mkdir -p "$work/clone/bench/compare/networks" "$work/clone/build/release/bench"
+    cp "$script" "$work/clone/bench/compare/networks"
     ln -s "$sluice" "$work/clone/build/release/bench/sluice"
-    (cd "$work/clone" && unset SLUICE && timeout 60 bench/compare/namespaces.sh -n 1 -- sh -c 'echo $RANK') \
+    (cd "$work/clone" && unset SLUICE && timeout 60 bench/compare/networks/namespaces.sh -n 1 -- sh -c 'echo $RANK') \
         >"$work/out" 2>"$work/err" </dev/null
     check 'in a clone: exit code' 0 $?
     check 'in a clone: it runs' '[0] 0' "$(cat "$work/out")"

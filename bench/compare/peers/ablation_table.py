@@ -1,4 +1,4 @@
-"""Joins the sweeps that bench/compare/ablation.sh left in a folder: the fastest measured step of each arm, how many times
+"""Joins the sweeps that bench/compare/plans/ablation.sh left in a folder: the fastest measured step of each arm, how many times
 faster than the arm with none of the planner's parts, a table and a JSON file.
 
     ablation_table.py FOLDER RESULT.json    reads FOLDER/{whole,cut}-{baselines,planned}/results.json

@@ -1,4 +1,4 @@
-/* Times of lib/kernels/attention on one thread, for bench/compare/attention.py. Reads lines
+/* Times of lib/kernels/attention on one thread, for bench/compare/kernels/attention.py. Reads lines
  *   fp32|bf16 BATCH TOKENS HEADS HEAD_SIZE CAUSAL WINDOW REPEATS
  * (WINDOW: side of BEiT's relative-position window, 0 without) and answers each with the fastest of the repeats, in
  * seconds: "FORWARD BACKWARD". q, k and v are thirds of one array, as GPT-2's projection gives them.

@@ -1,5 +1,5 @@
 /* Open MPI's collectives, measured as `sluice perf` measures ours: iterations back to back, fp32 sums, the mean over
- * iterations and ranks, and nccl-tests' bus bandwidth. Built by bench/compare/openmpi.sh with mpicc.
+ * iterations and ranks, and nccl-tests' bus bandwidth. Built by bench/compare/networks/openmpi.sh with mpicc.
  *   openmpi_perf OPERATION ITERATIONS WARM_UP SIZE...      prints "size busbw_in_bytes_per_s wrong" a size
  * tests/command/measure/peers_test.sh covers this file. */
 #include <math.h>

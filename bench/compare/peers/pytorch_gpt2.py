@@ -5,7 +5,7 @@
 
 bf16 is torch.autocast around forward and loss.
 
-Run by bench/compare/pytorch.sh, for ddp and fsdp2 under torch.distributed.run with gloo. fsdp2 shards each block and reshards
+Run by bench/compare/training/pytorch.sh, for ddp and fsdp2 under torch.distributed.run with gloo. fsdp2 shards each block and reshards
 it after forward; fsdp2_keep does not reshard. Rank 0 prints one line of JSON: the median and least time of a step after
 two of warm-up, the largest resident set over the ranks after the last step, and the losses.
 """

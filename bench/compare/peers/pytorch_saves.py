@@ -1,4 +1,4 @@
-"""GPT-2 in plain PyTorch that saves model and AdamW while it trains; run by bench/compare/saves.py.
+"""GPT-2 in plain PyTorch that saves model and AdamW while it trains; run by bench/compare/training/saves.py.
 
     pytorch_saves.py --way save|async --size NAME --context N --threads N --steps N --every N --folder DIR
 

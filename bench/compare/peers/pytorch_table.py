@@ -1,4 +1,4 @@
-"""Joins the runs that bench/compare/pytorch.sh left in a folder: medians over rounds, ratios, a table and a JSON file.
+"""Joins the runs that bench/compare/training/pytorch.sh left in a folder: medians over rounds, ratios, a table and a JSON file.
 
     pytorch_table.py FOLDER RESULT.json        reads FOLDER/ROUND.WHO.NAME.json, WHO being sluice or pytorch
 """

@@ -1,8 +1,8 @@
-"""Joins the runs that bench/compare/training.sh left in a folder: medians over rounds, ratios, a table and a JSON file.
+"""Joins the runs that bench/compare/training/training.sh left in a folder: medians over rounds, ratios, a table and a JSON file.
 
     training_table.py FOLDER PRODUCTS.json CORES RESULT.json
 
-It reads FOLDER/ROUND.WHO.SHAPE.PRECISION.json, WHO being sluice or pytorch, and what bench/compare/gemm.py wrote.
+It reads FOLDER/ROUND.WHO.SHAPE.PRECISION.json, WHO being sluice or pytorch, and what bench/compare/kernels/gemm.py wrote.
 """
 import json
 import os

@@ -1,5 +1,5 @@
 """Makes two steps of GPT-2 in transformers, from weights and a text that are on the disk; run by
-bench/compare/starts.py.
+bench/compare/training/starts.py.
 
     transformers_start.py FOLDER CONTEXT THREADS bytes|tokens
 

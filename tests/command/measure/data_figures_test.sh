@@ -9,7 +9,7 @@ root=$(realpath "$(dirname "$0")/../../..")
 sluice=$(realpath "$sluice")
 export PYTHONDONTWRITEBYTECODE=1 TMPDIR=$work HF_HUB_OFFLINE=1
 
-works() { # WORDS PAGE SCRIPT OPTION...: the script prints a line like these words, and the page names it
+works() { # WORDS PAGE FOLDER/SCRIPT OPTION...: the script prints a line like these words, and the page names it
     local words=$1 page=$2 script=$3
     shift 3
     timeout 300 "${python:-python3}" "$root/bench/compare/$script" --sluice "$sluice" "$@" >"$work/out" 2>"$work/err" </dev/null
@@ -18,16 +18,16 @@ works() { # WORDS PAGE SCRIPT OPTION...: the script prints a line like these wor
     check "docs/$page names $script" yes "$(grep -q "bench/compare/$script" "$root/docs/$page" && echo yes)"
 }
 
-works 'first step after [0-9.]+ s, in a later run after [0-9.]+ s; .* for the data$' data.md large_records.py --gib 0.07
-works 'first step after' data.md large_records.py --gib 0.01 --labels --ranks 1
-works 'real tokens a second x [0-9.]+, held-out loss x [0-9.]+' data.md length_groups.py --size nano --steps 60 --seeds 1
-works '^processor time: [-+][0-9.]+ % with a log' training.md log_cost.py --size nano --steps 20 --pairs 2
+works 'first step after [0-9.]+ s, in a later run after [0-9.]+ s; .* for the data$' data.md data/large_records.py --gib 0.07
+works 'first step after' data.md data/large_records.py --gib 0.01 --labels --ranks 1
+works 'real tokens a second x [0-9.]+, held-out loss x [0-9.]+' data.md data/length_groups.py --size nano --steps 60 --seeds 1
+works '^processor time: [-+][0-9.]+ % with a log' training.md training/log_cost.py --size nano --steps 20 --pairs 2
 python=${SLUICE_TEST_PYTHON:-}
 if [ -z "$python" ]; then
     skip 'documents.py: SLUICE_TEST_PYTHON names no Python with torch and transformers'
 elif ! "$python" -c 'import torch, transformers, tokenizers' 2>"$work/err"; then
     skip "documents.py: SLUICE_TEST_PYTHON=$python: $(tail -n 1 "$work/err")"
 else
-    works '^chat ' data.md documents.py --steps 5
+    works '^chat ' data.md data/documents.py --steps 5
 fi
 exit $failed

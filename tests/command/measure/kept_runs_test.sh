@@ -8,8 +8,9 @@ compare=$(cd "$(dirname "$0")/../../../bench/compare" && pwd)
 export SLUICE=$sluice SLUICE_LAB=$lab
 small=(--size nano --batch 1 --context 16)
 
-run() { # SCRIPT OPTION...: output in $work/out and $work/err, exit code in $code
-    python3 "$compare/$1" --folder "$work/$1.runs" --json "$work/$1.json" "${@:2}" >"$work/out" 2>"$work/err" </dev/null
+run() { # FOLDER/SCRIPT OPTION...: output in $work/out and $work/err, exit code in $code
+    local name=${1##*/}
+    python3 "$compare/$1" --folder "$work/$name.runs" --json "$work/$name.json" "${@:2}" >"$work/out" 2>"$work/err" </dev/null
     code=$?
 }
 
@@ -18,31 +19,31 @@ rows() { # FILE: the number of its rows
 }
 
 play_off=("${small[@]}" --pairs 1 --steps 10 --budgets 100% --throttles none)
-run play_off.py "${play_off[@]}"
+run plans/play_off.py "${play_off[@]}"
 check 'play_off.py' 0 $code
 check 'it has two runs' 2 "$(grep -c ' of 2, ' "$work/err")"
 check 'of one cell' 1 "$(rows "$work/play_off.py.json")"
 rm "$work/play_off.py.runs/none.100.0.with.json"
-run play_off.py "${play_off[@]}"
+run plans/play_off.py "${play_off[@]}"
 check 'what was lost runs again' '2 of 2' "$(grep -o '[12] of 2' "$work/err")"
-run play_off.py "${play_off[@]}" --steps 11
+run plans/play_off.py "${play_off[@]}" --steps 11
 check 'other settings are refused' 1 $code
 check 'and named' yes "$(grep -q 'another comparison (steps)' "$work/err" && echo yes)"
 
 if taskset -c 1 true 2>/dev/null; then
-    run drift.py "${small[@]}" --rounds 1 --kinds rank --after 8 --steps 20
+    run plans/drift.py "${small[@]}" --rounds 1 --kinds rank --after 8 --steps 20
     check 'drift.py' 0 $code
     check 'a row of it' 1 "$(rows "$work/drift.py.json")"
 else
     skip 'drift.py: there is no second core'
 fi
 
-run study_ablation.py --profiles 1 --budgets 2 --effort 0.01
+run plans/study_ablation.py --profiles 1 --budgets 2 --effort 0.01
 check 'study_ablation.py' 0 $code
 check 'two budgets of one profile' 2 "$(rows "$work/study_ablation.py.json")"
 check 'three tables' 3 "$(grep -c '^|---' "$work/out")"
 
-run recipes.py --parts pld@nano:1,curriculum@nano,onebit@nano,lamb@nano,bert@nano --steps 40 --draws 1 --bert-steps 4 \
+run losses/recipes.py --parts pld@nano:1,curriculum@nano,onebit@nano,lamb@nano,bert@nano --steps 40 --draws 1 --bert-steps 4 \
     --megabytes 0.2
 check 'recipes.py' 0 $code
 check 'rows of all parts' 5 "$(grep -oE '^\| (pld|curriculum|onebit|lamb|bert) ' "$work/out" | sort -u | wc -l)"

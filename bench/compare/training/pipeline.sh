@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Pipelines of GPT-2 124M in fp32 beside torch.distributed.pipelining over gloo: the same model, micro-batches and ranks,
+# on one host and over shaped links in network namespaces. Beside them data parallelism without a pipeline, on the same
+# batch, and one rank alone, ours and PyTorch's. Rounds by turns, the median of each. Prints a table ("!" falls short of
+# the aim) and writes bench/results/pipeline.json.
+#   bench/compare/training/pipeline.sh [ROUNDS]      needs root for links (namespaces.sh)
+# Environment: PYTHON=an interpreter that has torch (else a virtual environment is made for the run and thrown away),
+# SLUICE=the command, LINKS ("host" is no network: "host 1gbit"), RANKS, OURS=SCHEDULE[:CUTS]..., THEIRS=SCHEDULE...,
+# DATA_PARALLEL=STRATEGY..., SIZE, BATCH, CONTEXT, MICRO_BATCHES (of a step), STEPS, BURST, OUT.
+set -euo pipefail
+cd "$(dirname "$0")/../../.."
+source bench/compare/peers/pytorch_environment.sh
+source bench/compare/peers/progress.sh
+rounds=${1:-3}
+export SLUICE=${SLUICE:-build/release/bench/sluice}
+ranks=${RANKS:-2} micro_batches=${MICRO_BATCHES:-4} burst=${BURST:-128kb} out=${OUT:-bench/results/pipeline.json}
+read -ra links <<<"${LINKS:-host 1gbit}"
+read -ra ours <<<"${OURS:-1f1b interleaved}"
+read -ra theirs <<<"${THEIRS:-gpipe 1f1b interleaved zbv}"
+read -ra strategies <<<"${DATA_PARALLEL-dp sdp}"
+shape=(--size "${SIZE:-small}" --batch "${BATCH:-2}" --context "${CONTEXT:-64}" --steps "${STEPS:-8}" --threads 1)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
+
+on_ranks() { # COMMAND...: rank 0's output in $work/output
+    local run=("$SLUICE" run -n "$ranks" --)
+    [ "$link" = host ] || run=(bench/compare/networks/namespaces.sh -n "$ranks" --rate "$link" --burst "$burst" --)
+    "${run[@]}" "$@" >"$work/output" 2>"$work/errors" || { cat "$work/output" "$work/errors" >&2; exit 1; }
+    sed -i 's/^\[0\] //' "$work/output"
+}
+
+train() { # RESULT OPTION...
+    local result=$1
+    shift
+    on_ranks "$SLUICE" train "${shape[@]}" --eval-batches 0 --no-hash "$@" --json "$result"
+}
+
+pytorch() { # RESULT OPTION...
+    local result=$1
+    shift
+    on_ranks "$python" bench/compare/peers/pytorch_pipeline.py "${shape[@]}" --micro-batches "$micro_batches" "$@"
+    grep '^{' "$work/output" >"$result"
+}
+
+alone() { # one rank, without the others
+    "$SLUICE" train -n 1 "${shape[@]}" --eval-batches 0 --no-hash --tied split --micro-batches "$micro_batches" \
+        --json "$1.sluice.alone.json" >"$work/output" 2>"$work/errors" || { cat "$work/errors" >&2; exit 1; }
+    "$python" bench/compare/peers/pytorch_pipeline.py "${shape[@]}" --schedule alone --micro-batches "$micro_batches" \
+        >"$1.pytorch.alone.json"
+}
+
+[ -x "$SLUICE" ] || { echo "$SLUICE is not there: run ./dev build, or set SLUICE" >&2; exit 1; }
+find_pytorch "$work"
+for round in $(seq "$rounds"); do
+    for link in "${links[@]}"; do
+        mkdir -p "$work/$link"
+        prefix=$work/$link/$round
+        progress "round $round of $rounds, $link: one rank alone"
+        alone "$prefix"
+        for strategy in "${strategies[@]}"; do
+            progress "round $round of $rounds, $link: $strategy without a pipeline"
+            train "$prefix.sluice.$strategy.json" --strategy "$strategy" --schedule one_ahead --tied split \
+                --micro-batches $((micro_batches / ranks))
+        done
+        for one in "${ours[@]}"; do
+            progress "round $round of $rounds, $link: $one"
+            cuts=auto
+            [[ $one != *:* ]] || cuts=${one#*:}
+            train "$prefix.sluice.pipeline-${one%%:*}.json" --pipeline "$ranks" --pipeline-schedule "${one%%:*}" \
+                --pipeline-cuts "$cuts" --micro-batches "$micro_batches"
+        done
+        for one in "${theirs[@]}"; do
+            progress "round $round of $rounds, $link: PyTorch's $one"
+            pytorch "$prefix.pytorch.$one.json" --schedule "$one"
+        done
+    done
+done
+progress ''
+"$python" bench/compare/peers/pipeline_table.py "$work" "$out" "$burst" "$ranks" "${links[@]}"
