@@ -4,7 +4,7 @@
 # tests.several_gpus_faults_test has a few such moments under `sluice run`.
 # Labels: all_only
 . "$(dirname "$0")/../support/command_check.sh"
-. "$(dirname "$0")/../support/several_gpus.sh"
+. "$(dirname "$0")/../support/gpu/several_gpus.sh"
 
 TMPDIR=$work python3 "$(dirname "$0")/gpu_losses.py" "$sluice" "$nccl" --moments "${SLUICE_TEST_MOMENTS:-40}" 2>"$work/err"
 check 'every loss is named' 0 $?

@@ -6,7 +6,7 @@
 need_command train
 here=$(realpath "$(dirname "$0")")
 export CLUSTER=sluice-cluster-$$ CLUSTER_NOTES=$work/notes
-. "$here/../support/two_hosts.sh"
+. "$here/../support/hosts/two_hosts.sh"
 a=$CLUSTER-first b=$CLUSTER-second
 PATH=$here/cluster:$(dirname "$(realpath "$sluice")"):$PATH
 

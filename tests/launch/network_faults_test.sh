@@ -6,11 +6,11 @@
 #   tests/launch/network_faults_test.sh SLUICE all      all cases, as a table: what each rank said, and after how long;
 #                                                       a rank that ends later than 3 s after the limit counts as failed
 #
-# The hosts are network namespaces, which tests/support/wire.py joins; the script is skipped (77) if they cannot be
+# The hosts are network namespaces, which tests/support/hosts/wire.py joins; the script is skipped (77) if they cannot be
 # made.
 . "$(dirname "$0")/../support/command_check.sh"
 table=${2:-}
-wire=$(dirname "$0")/../support/wire.py
+wire=$(dirname "$0")/../support/hosts/wire.py
 hosts=(sluice-faults-$$-0 sluice-faults-$$-1 sluice-faults-$$-2)
 processes=() asked=0 ranks=2 since=0 wire_process=
 

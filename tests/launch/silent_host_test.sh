@@ -3,7 +3,7 @@
 # was. The hosts are network namespaces that this test makes; it is skipped (77) if they cannot be made.
 # Labels: sanitized
 . "$(dirname "$0")/../support/command_check.sh"
-. "$(dirname "$0")/../support/two_hosts.sh"
+. "$(dirname "$0")/../support/hosts/two_hosts.sh"
 a=sluice-silent-$$-a b=sluice-silent-$$-b
 pids=()
 

@@ -5,7 +5,7 @@
 # the start of the ranks to their end.
 . "$(dirname "$0")/../support/command_check.sh"
 table=${2:-}
-. "$(dirname "$0")/../support/two_hosts.sh"
+. "$(dirname "$0")/../support/hosts/two_hosts.sh"
 a=sluice-hosts-$$-a b=sluice-hosts-$$-b
 pids=()
 

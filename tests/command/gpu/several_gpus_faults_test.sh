@@ -3,7 +3,7 @@
 # kernels wait for it, and nothing is left over. A few drawn moments; SLUICE_TEST_MOMENTS=40 tries as many.
 # Labels: sanitized
 . "$(dirname "$0")/../../support/command_check.sh"
-. "$(dirname "$0")/../../support/several_gpus.sh"
+. "$(dirname "$0")/../../support/gpu/several_gpus.sh"
 moments=${SLUICE_TEST_MOMENTS:-3}
 ranks=3
 mark=$work/mark # in the command line of every rank

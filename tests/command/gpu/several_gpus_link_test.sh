@@ -4,8 +4,8 @@
 # tests.several_gpus_perf_test.
 # Labels: sanitized
 . "$(dirname "$0")/../../support/command_check.sh"
-. "$(dirname "$0")/../../support/several_gpus.sh"
-. "$(dirname "$0")/../../support/gpu_perf.sh"
+. "$(dirname "$0")/../../support/gpu/several_gpus.sh"
+. "$(dirname "$0")/../../support/gpu/gpu_perf.sh"
 
 # FILE: the profile's link is one that was measured between 2 GPUs
 link_is_measured() {

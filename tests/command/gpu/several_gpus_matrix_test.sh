@@ -3,7 +3,7 @@
 # may do besides, drawn orders and delays, NCCL's own sums, and checkpoints that change ranks and device.
 # Labels: all_only
 . "$(dirname "$0")/../../support/command_check.sh"
-. "$(dirname "$0")/../../support/several_gpus.sh"
+. "$(dirname "$0")/../../support/gpu/several_gpus.sh"
 
 worlds() {
     local ranks

@@ -3,8 +3,8 @@
 # sums and places, blocks that a size cuts, and drawn orders of the GPU's work.
 # Labels: all_only
 . "$(dirname "$0")/../../support/command_check.sh"
-. "$(dirname "$0")/../../support/several_gpus.sh"
-. "$(dirname "$0")/../../support/gpu_perf.sh"
+. "$(dirname "$0")/../../support/gpu/several_gpus.sh"
+. "$(dirname "$0")/../../support/gpu/gpu_perf.sh"
 
 for ranks in 1 2 3 4; do
     for operation in all_reduce reduce_scatter all_gather broadcast reduce_scatter_all_gather; do

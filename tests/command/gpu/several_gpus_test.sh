@@ -4,7 +4,7 @@
 # tests.several_gpus_matrix_test has all of them.
 # Labels: sanitized
 . "$(dirname "$0")/../../support/command_check.sh"
-. "$(dirname "$0")/../../support/several_gpus.sh"
+. "$(dirname "$0")/../../support/gpu/several_gpus.sh"
 
 pick() { # WORD...: one of them, in $picked; the shell that draws must be this one, or each draw would be the first
     local words=("$@")
