@@ -21,16 +21,16 @@ static const char command[] = "sluice bench";
  * which the runs ended, is kept. */
 static int conclude_or_leave(const slc_bench_results *results, slc_bench_options *options, sluice_status status)
 {
-    char line[2048];
+    slc_kept_error kept;
     int code = 0;
-    snprintf(line, sizeof line, "%s", sluice_last_error());
+    slc_error_keep(&kept);
     if (options->part < 0)
         code = slc_bench_conclude(results, options);
     else if (slc_bench_save(results, options)) {
         slc_fail(command);
         code = EXIT_FAILED;
     }
-    if (status) slc_error(status, "%s", line);
+    slc_error_restore(&kept, status);
     return code;
 }
 

@@ -106,14 +106,14 @@ static sluice_status keep_misfit(const slc_bench_sweep *sweep, const slc_bench_c
 /* The row of a run that failed; the error stays this thread's last one. */
 static sluice_status keep_failure(const slc_bench_sweep *sweep, const slc_bench_case *one, sluice_status why)
 {
-    char line[2048];
+    slc_kept_error kept;
     if (!sweep->out) return why;
-    snprintf(line, sizeof line, "%s", sluice_last_error());
-    sluice_status status = slc_bench_results_add_failure(sweep->results, one, line);
+    slc_error_keep(&kept);
+    sluice_status status = slc_bench_results_add_failure(sweep->results, one, kept.line);
     if (status) return status;
     slc_bench_table_failure(sweep->out, sweep->results);
     status = keep_for_now(sweep);
-    return status ? status : slc_error(why, "%s", line);
+    return status ? status : slc_error_restore(&kept, why);
 }
 
 /* ---- What the launcher is told ---- */
@@ -151,10 +151,10 @@ static sluice_status train_case(const slc_bench_sweep *sweep, const slc_bench_ca
     memcpy(left->plan_sha256, context.plan_sha256, sizeof left->plan_sha256);
     memcpy(left->log, context.log.name, sizeof left->log);
     if (!sweep->out) return status;
-    char why[2048];
-    snprintf(why, sizeof why, "%s", sluice_last_error());
+    slc_kept_error kept;
+    slc_error_keep(&kept);
     slc_case_log_end(&context.log);
-    return status ? slc_error(status, "%s", why) : SLUICE_OK;
+    return slc_error_restore(&kept, status);
 }
 
 /* A run of the demo, which has no repetitions, is made again if the machine was busy, and the faster one counts.

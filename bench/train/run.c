@@ -433,11 +433,11 @@ static sluice_status end_saving(training *t, sluice_status status)
 {
     const slc_training_position position = position_of(t);
     bool stop = false;
-    char why[2048];
+    slc_kept_error kept;
     if (status && status != SLUICE_ERR_NON_FINITE) return status;
-    snprintf(why, sizeof why, "%s", sluice_last_error());
+    slc_error_keep(&kept);
     sluice_status ended = slc_training_saves_go_on(&t->saves, &position, true, &stop);
-    return status ? slc_error(status, "%s", why) : ended;
+    return status ? slc_error_restore(&kept, status) : ended;
 }
 
 static bool save_after(const training *t, uint64_t step, bool last)
@@ -565,8 +565,8 @@ sluice_status slc_training_run(sluice_world *world, slc_training_options *option
     if (!status) status = show_plan(&t, false);
     if (!status) status = run_steps(&t);
     if (!status) status = finish_run(&t);
-    char why[2048]; /* destroying a runtime in the middle of a step sets an error of its own */
-    snprintf(why, sizeof why, "%s", sluice_last_error());
+    slc_kept_error kept; /* destroying a runtime in the middle of a step sets an error of its own */
+    slc_error_keep(&kept);
     end_run(&t);
-    return status ? slc_error(status, "%s", why) : SLUICE_OK;
+    return slc_error_restore(&kept, status);
 }

@@ -247,20 +247,20 @@ static void tell_of_waiting(const slc_saved_weights *s, const char *why)
 /* Saves once. *again: the disk was full and has room now. */
 static sluice_status save_once(const slc_saved_weights *s, int stops_before, bool *again)
 {
-    char why[2048];
+    slc_kept_error kept;
     save_outcome outcome;
     *again = false;
     const sluice_status mine = slc_path_was_good(sluice_model_save(s->model, s->options->save_weights));
     if (mine && mine != SLUICE_ERR_IO) return mine;
-    snprintf(why, sizeof why, "%s", sluice_last_error());
+    slc_error_keep(&kept);
     sluice_status status = agree_on_save(s, mine, &outcome);
     if (status || !outcome.failed) return status;
     if (outcome.full) {
-        tell_of_waiting(s, why);
+        tell_of_waiting(s, kept.line);
         status = wait_for_room(s, stops_before, again);
         if (status || *again) return status;
     }
-    if (mine) return slc_error(mine, "%s", why);
+    if (mine) return slc_error_restore(&kept, mine);
     return slc_error(SLUICE_ERR_IO, "rank 0 could not write %s", s->options->save_weights);
 }
 

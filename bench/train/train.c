@@ -248,15 +248,15 @@ static sluice_status train_in(sluice_world *world, slc_training_options *options
     if (result.interrupted || status == SLUICE_ERR_INTERRUPTED)
         *ended = result.out_of_time ? EXIT_OUT_OF_TIME : EXIT_INTERRUPTED;
     if (!status && out.speaks) status = write_results(&out, world, options, &result);
-    char why[2048];
-    snprintf(why, sizeof why, "%s", sluice_last_error());
+    slc_kept_error kept;
+    slc_error_keep(&kept);
     slc_outcome_add(&out.outcome, slc_outcome_status(&result.outputs));
     json_decref(out.data);
     json_decref(out.plan);
     close_output(&out, status != SLUICE_OK);
     if (out.speaks) *files = out.outcome;
     slc_training_result_free(&result);
-    return status ? slc_error(status, "%s", why) : SLUICE_OK;
+    return slc_error_restore(&kept, status);
 }
 
 static int train_here(slc_training_options *options, slc_training_deadline *deadline)

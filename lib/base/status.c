@@ -1,5 +1,4 @@
 /* The error line of each thread. */
-#include "lib/base/error_line.h"
 #include "lib/base/status.h"
 
 #include <stdarg.h>
@@ -74,6 +73,19 @@ sluice_status slc_error_bare(sluice_status status, uint64_t set_before)
                          (int)status);
     if (errors_set != set_before) return status;
     return slc_error(status, "returned %s (%d)", sluice_status_name(status), (int)status);
+}
+
+void slc_error_keep(slc_kept_error *kept)
+{
+    kept->status = error_status;
+    memcpy(kept->line, error_line, SLC_ERROR_BYTES);
+}
+
+sluice_status slc_error_restore(const slc_kept_error *kept, sluice_status status)
+{
+    error_status = status ? status : kept->status;
+    memcpy(error_line, kept->line, SLC_ERROR_BYTES);
+    return status;
 }
 
 sluice_status slc_error_context(sluice_status status, const char *format, ...)

@@ -1,6 +1,8 @@
 /* Errors: a status together with a line that says what failed, where, and what to do. Any thread. */
 #pragma once
 
+#include "lib/base/error_line.h"
+
 #include <sluice/status.h>
 #include <stdint.h>
 
@@ -17,6 +19,17 @@ sluice_status slc_last_status(void);
  * says so if it is neither OK nor an error of sluice/status.h. */
 uint64_t slc_errors_set(void);
 sluice_status slc_error_bare(sluice_status status, uint64_t set_before);
+
+/* slc_error_keep puts this thread's error aside before calls whose own errors nobody is to hear of: those that clean up
+ * after a failure, or try something that need not succeed. slc_error_restore comes after them and returns `status`. The
+ * kept line is the thread's again, as that of `status`, or with SLUICE_OK as that of the status it came with. */
+typedef struct slc_kept_error {
+    sluice_status status;
+    char line[SLC_ERROR_BYTES];
+} slc_kept_error;
+
+void slc_error_keep(slc_kept_error *kept);
+sluice_status slc_error_restore(const slc_kept_error *kept, sluice_status status);
 
 /* Puts "context: " before this thread's error line; returns `status` unchanged. Does nothing for SLUICE_OK. */
 sluice_status slc_error_context(sluice_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));

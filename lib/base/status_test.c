@@ -97,6 +97,22 @@ static void *fail_elsewhere(void *context)
     return NULL;
 }
 
+static void a_kept_error_is_restored(void **state)
+{
+    (void)state;
+    slc_kept_error kept;
+    slc_error(SLUICE_ERR_IO, "the disk is full");
+    slc_error_keep(&kept);
+    slc_error(SLUICE_ERR_PEER, "cleaning up failed");
+    assert_int_equal(slc_error_restore(&kept, SLUICE_OK), SLUICE_OK);
+    assert_string_equal(sluice_last_error(), "the disk is full");
+    assert_int_equal(slc_last_status(), SLUICE_ERR_IO);
+    slc_error(SLUICE_ERR_PEER, "cleaning up failed");
+    assert_int_equal(slc_error_restore(&kept, SLUICE_ERR_FORMAT), SLUICE_ERR_FORMAT);
+    assert_string_equal(sluice_last_error(), "the disk is full");
+    assert_int_equal(slc_last_status(), SLUICE_ERR_FORMAT);
+}
+
 static void each_thread_has_its_own(void **state)
 {
     (void)state;
@@ -145,6 +161,7 @@ int main(void)
         cmocka_unit_test(the_line_is_set_and_put_in_context),
         cmocka_unit_test(no_memory_is_said),
         cmocka_unit_test(long_lines_lose_their_end),
+        cmocka_unit_test(a_kept_error_is_restored),
         cmocka_unit_test(each_thread_has_its_own),
         cmocka_unit_test(a_bare_status_is_named),
         cmocka_unit_test(a_number_that_is_no_status_is_told),

@@ -2,7 +2,6 @@
 #include "bench/lab/pipeline/sleeping.h"
 
 #include "lib/base/clock.h"
-#include "lib/base/error_line.h"
 #include "lib/base/status.h"
 
 #include <errno.h>
@@ -149,9 +148,9 @@ sluice_status slc_sleeping_train(sluice_world *world, const slc_sleeping *model,
                                   .step_s = sum.step_s / steps,
                                   .cpu_s = sum.cpu_s / steps,
                                   .messages = sum.messages / steps * micro_batches};
-    char why[SLC_ERROR_BYTES];
-    snprintf(why, sizeof why, "%s", sluice_last_error());
+    slc_kept_error kept;
+    slc_error_keep(&kept);
     sluice_runtime_destroy(r.rt);
     free(r.layers);
-    return status ? slc_error(status, "%s", why) : SLUICE_OK;
+    return slc_error_restore(&kept, status);
 }

@@ -68,14 +68,15 @@ static sluice_status collect_from(slc_rendezvous *rendezvous, int rank, char **p
 static sluice_status collect_parts(slc_rendezvous *rendezvous, char **parts, size_t *sizes)
 {
     sluice_status failed = SLUICE_OK;
-    char line[SLC_ERROR_BYTES] = "";
+    slc_kept_error kept;
+    slc_error_keep(&kept);
     for (int rank = 1; rank < rendezvous->size; rank++) {
         sluice_status status = collect_from(rendezvous, rank, &parts[rank], &sizes[rank]);
         if (!status || (failed && (failed != SLUICE_ERR_PEER || status == SLUICE_ERR_PEER))) continue;
         failed = status;
-        snprintf(line, sizeof line, "%s", sluice_last_error());
+        slc_error_keep(&kept);
     }
-    return failed ? slc_error(failed, "%s", line) : SLUICE_OK;
+    return slc_error_restore(&kept, failed);
 }
 
 /* Joins all parts into one: first their sizes as uint64_t, then their bytes. */

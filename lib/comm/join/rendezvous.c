@@ -228,16 +228,16 @@ static sluice_status one_round(reception *room, struct pollfd *polls)
 static void dismiss(slc_rendezvous *rendezvous, sluice_status status)
 {
     slc_frame frame = {.kind = SLC_FRAME_BLOB, .status = status};
-    char line[SLC_ERROR_BYTES];
-    snprintf(line, sizeof line, "%s", sluice_last_error());
-    frame.bytes = strlen(line) + 1;
+    slc_kept_error kept;
+    slc_error_keep(&kept);
+    frame.bytes = strlen(kept.line) + 1;
     for (int rank = 1; rank < rendezvous->size; rank++) {
         if (rendezvous->fds[rank] < 0) continue;
         uint64_t deadline = slc_clock_ns() + 100000000u;
         if (!slc_wire_write(rendezvous->fds[rank], &frame, sizeof frame, deadline))
-            (void)slc_wire_write(rendezvous->fds[rank], line, frame.bytes, deadline);
+            (void)slc_wire_write(rendezvous->fds[rank], kept.line, frame.bytes, deadline);
     }
-    slc_error(status, "%s", line);
+    slc_error_restore(&kept, status);
 }
 
 static sluice_status receive_ranks(reception *room)
@@ -361,8 +361,8 @@ static void drain(int fd, uint64_t deadline_ns)
 
 void slc_rendezvous_leave(slc_rendezvous *rendezvous)
 {
-    char line[SLC_ERROR_BYTES];
-    snprintf(line, sizeof line, "%s", sluice_last_error());
+    slc_kept_error kept; /* the reason for leaving stays this thread's error */
+    slc_error_keep(&kept);
     uint64_t deadline_ns = slc_clock_ns() + farewell_ns;
     for (int rank = 0; rendezvous->fds && rank < rendezvous->size; rank++)
         if (rendezvous->fds[rank] >= 0) shutdown(rendezvous->fds[rank], SHUT_WR);
@@ -373,5 +373,5 @@ void slc_rendezvous_leave(slc_rendezvous *rendezvous)
     }
     free(rendezvous->fds);
     rendezvous->fds = NULL;
-    slc_error(SLUICE_OK, "%s", line); /* the reason for leaving stays this thread's error line */
+    slc_error_restore(&kept, SLUICE_OK);
 }

@@ -1,6 +1,5 @@
 /* Attaches the segment on which operations work, and the scratch in it. connect_test.c covers this file. */
 #include "lib/base/clock.h"
-#include "lib/base/error_line.h"
 #include "lib/base/status.h"
 #include "lib/comm/lane/stream_order.h"
 #include "lib/comm/world/lines.h"
@@ -94,10 +93,10 @@ static sluice_status attach(slc_comm *comm, slc_segment *segment, void *scratch,
     status = agree_on_size(world, segment->bytes, scratch_bytes, apart);
     if (status) return status;
     uint64_t deadline_ns = slc_clock_ns() + world->control.watch.silence_ns;
-    char error[SLC_ERROR_BYTES]; /* the caller's last one, which waiting in slices overwrites */
-    snprintf(error, sizeof error, "%s", sluice_last_error());
+    slc_kept_error kept; /* waiting in slices sets errors although it ends well */
+    slc_error_keep(&kept);
     status = reach(comm, segment, deadline_ns);
-    if (!status) status = slc_error(SLUICE_OK, "%s", error);
+    if (!status) slc_error_restore(&kept, SLUICE_OK);
     if (status) {
         slc_comm_fail(comm, status, sluice_last_error()); /* the others wait below */
         return slc_failure_get(comm->failure);

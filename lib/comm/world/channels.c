@@ -4,7 +4,6 @@
  */
 #include "lib/comm/channels.h"
 
-#include "lib/base/error_line.h"
 #include "lib/base/status.h"
 #include "lib/comm/channel/channel.h"
 #include "lib/comm/world/lines.h"
@@ -75,10 +74,10 @@ static sluice_status make_ends(sluice_world *world, const slc_channel_desc *desc
 static sluice_status agree(sluice_world *world, const slc_channel_desc *descs, uint32_t count, sluice_status own)
 {
     const size_t size = (size_t)world->config.size;
-    char line[SLC_ERROR_BYTES];
+    slc_kept_error kept;
     intent mine = {.refused = own != SLUICE_OK}, *all = calloc(size, sizeof *all);
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "channels of %zu ranks", size);
-    snprintf(line, sizeof line, "%s", sluice_last_error());
+    slc_error_keep(&kept);
     for (uint32_t i = 0; !own && i < count; i++) {
         const uint64_t key = key_of(&descs[i]);
         mine.balance += descs[i].from == world->config.rank ? key : 0 - key;
@@ -91,7 +90,7 @@ static sluice_status agree(sluice_world *world, const slc_channel_desc *descs, u
     }
     free(all);
     if (status) return status;
-    if (own) return slc_error(own, "%s", line);
+    if (own) return slc_error_restore(&kept, own);
     if (refusing < size)
         return slc_error(SLUICE_ERR_MISMATCH, "channels: rank %llu cannot open its ends", (unsigned long long)refusing);
     if (!balance) return SLUICE_OK;

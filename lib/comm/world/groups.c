@@ -3,7 +3,6 @@
 #include "lib/comm/groups.h"
 
 #include "lib/base/hash/fnv.h"
-#include "lib/base/error_line.h"
 #include "lib/base/status.h"
 #include "lib/comm/lane/lane.h"
 #include "lib/comm/lane/spans.h"
@@ -93,12 +92,12 @@ static sluice_status refuse(const intent *all, int size, uint32_t number)
 static sluice_status agree(sluice_world *world, const intent *mine, sluice_status own, bool *messages)
 {
     const int size = world->config.size;
-    char line[SLC_ERROR_BYTES];
+    slc_kept_error kept;
     intent *all = calloc((size_t)size, sizeof *all);
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "groups of %d ranks", size);
-    snprintf(line, sizeof line, "%s", sluice_last_error());
+    slc_error_keep(&kept);
     sluice_status status = sluice_world_all_gather(world, mine, sizeof *mine, all);
-    if (!status && own) status = slc_error(own, "%s", line);
+    if (!status && own) status = slc_error_restore(&kept, own);
     if (!status && !world->imagined) status = refuse(all, size, mine->number);
     for (int rank = 0; !status && rank < size; rank++)
         *messages |= all[rank].messages && all[rank].digest == mine->digest;

@@ -1,6 +1,5 @@
 /* A checkpoint of a compressed optimizer holds more than values and states: errors and local arrays, which differ from
  * rank to rank, and the numbers of its progress. tests/checkpoint/onebit_checkpoint_test.c covers this file. */
-#include "lib/base/error_line.h"
 #include "lib/base/status.h"
 #include "lib/engine/checkpoint/checkpoint.h"
 #include "lib/engine/onebit/onebit.h"
@@ -139,11 +138,11 @@ sluice_status slc_checkpoint_progress_check(sluice_runtime *rt, const slc_manife
     status = load_numbers(rt, from, params);
     if (status == SLUICE_ERR_ARGUMENT)
         status = slc_error(SLUICE_ERR_FORMAT, "$.progress or $.numbers: %s", sluice_last_error());
-    char why[SLC_ERROR_BYTES];
-    snprintf(why, sizeof why, "%s", sluice_last_error());
+    slc_kept_error kept;
+    slc_error_keep(&kept);
     sluice_status back = load_numbers(rt, &own, rt->model.params);
     free(own.params);
-    return status ? slc_error(status, "%s", why) : back;
+    return status ? slc_error_restore(&kept, status) : back;
 }
 
 sluice_status slc_checkpoint_progress_load(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params)

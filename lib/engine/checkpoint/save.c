@@ -3,7 +3,6 @@
  * checkpoint has its name. Between these a save may lie behind the steps that follow it: each rank's file, and then
  * rank 0's manifest, name and removals, are jobs of a thread. tests/checkpoint/checkpoint_test.c covers this file. */
 #include "lib/base/clock.h"
-#include "lib/base/error_line.h"
 #include "lib/base/hash/crc32c.h"
 #include "lib/base/log.h"
 #include "lib/base/sized.h"
@@ -181,12 +180,12 @@ static sluice_status create_saving(sluice_runtime *rt, const char *dir, const vo
 /* Forgets a save, and removes what one that fails has made; returns `status`, whose line stays. */
 static sluice_status forget(sluice_runtime *rt, slc_saving *s, sluice_status status)
 {
-    char why[SLC_ERROR_BYTES];
-    snprintf(why, sizeof why, "%s", sluice_last_error());
+    slc_kept_error kept;
+    slc_error_keep(&kept);
     if (status && s && s->begun) slc_checkpoint_abandon(s->dir, s->manifest.step);
     free_saving(s);
     rt->saving = NULL;
-    return status ? slc_error(status, "%s", why) : SLUICE_OK;
+    return slc_error_restore(&kept, status);
 }
 
 /* Gives the writer this rank's part. What cannot be written behind steps is written now. */

@@ -3,7 +3,6 @@
  * tests/engine/pipeline_test.c covers this file. */
 #include "lib/engine/making/stage_cuts.h"
 
-#include "lib/base/error_line.h"
 #include "lib/base/file/json_file.h"
 #include "lib/base/status.h"
 #include "lib/base/text/size_text.h"
@@ -123,14 +122,15 @@ static sluice_status find_cuts(sluice_runtime *rt, const slc_stages_request *req
     slc_stages_times times = {.update_s_per_element = rt->stage.told.update_s,
                               .channel = {rt->stage.told.message_latency_s, rt->stage.told.message_bytes_per_s}};
     uint64_t needs;
-    char error[SLC_ERROR_BYTES]; /* the caller's last one, because cuts that do not serve all phases are no error */
-    snprintf(error, sizeof error, "%s", sluice_last_error());
+    slc_kept_error kept; /* cuts that do not serve all phases are no error */
+    slc_error_keep(&kept);
     sluice_status status = slc_registration_times(&rt->model, &times.slot_s);
     timed.times = times.slot_s ? &times : NULL;
     if (!status) status = cut_all(rt, &timed, &needs);
     if (status == SLUICE_ERR_BUDGET && rt->stage.phase_count > 1) status = over_budget(rt, &timed, needs);
     free(times.slot_s);
-    return status ? slc_error_context(status, "pipeline %u", request->stages) : slc_error(SLUICE_OK, "%s", error);
+    if (status) return slc_error_context(status, "pipeline %u", request->stages);
+    return slc_error_restore(&kept, SLUICE_OK);
 }
 
 /* ---- Cuts of all phases, on all ranks ---- */

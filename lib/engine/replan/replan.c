@@ -1,6 +1,5 @@
 /* Re-planning: measures, asks for a plan, moves over to it. A failure before anything has moved leaves the old plan in
  * force. tests/engine/replan_test.c covers this file. */
-#include "lib/base/error_line.h"
 #include "lib/base/numbers/floats.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
@@ -62,10 +61,10 @@ static sluice_status may_plan_again(sluice_runtime *rt, bool *may)
 static sluice_status adopt_other_units(sluice_runtime *rt, const slc_plan_request *request, double known_s,
                                        slc_times *times, bool *moved)
 {
-    char error[SLC_ERROR_BYTES]; /* the caller's last one, because that no other units will do is no error */
+    slc_kept_error kept; /* that no other units will do is no error */
     slc_regrouping regrouping = {0};
     slc_plan_answer answer = {0};
-    snprintf(error, sizeof error, "%s", sluice_last_error());
+    slc_error_keep(&kept);
     sluice_status status = slc_regroup_begin(rt, request, &regrouping);
     if (!status && regrouping.on) status = slc_engine_share_plan(rt, request, &answer);
     if (!status && regrouping.on && answer.forecast.step_s < known_s * (1 - LEAST_GAIN)) {
@@ -86,8 +85,7 @@ static sluice_status adopt_other_units(sluice_runtime *rt, const slc_plan_reques
     if (!alive) return status;
     if (status && rt->rank == 0)
         slc_log(SLC_LOG_INFO, "plan %u: units stay as they are: %s", rt->current.number, sluice_last_error());
-    slc_error(SLUICE_OK, "%s", error);
-    return SLUICE_OK;
+    return slc_error_restore(&kept, SLUICE_OK);
 }
 
 /* Adopts the plan that the request gives, of the units that there are or of others. */

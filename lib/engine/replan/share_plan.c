@@ -2,7 +2,6 @@
  * sent in their place, so that every rank says the same.
  * tests/engine/replan_test.c covers this file. */
 #include "lib/base/clock.h"
-#include "lib/base/error_line.h"
 #include "lib/base/status.h"
 #include "lib/engine/onebit/phase.h"
 #include "lib/engine/replan/replan.h"
@@ -63,14 +62,14 @@ static sluice_status plan_fastest(sluice_runtime *rt, const wish *wanted, announ
 /* Called on rank 0. *text is the plan as text; NULL: there is no memory for it. */
 static sluice_status make_plan(sluice_runtime *rt, const wish *wanted, announcement *said, char **text)
 {
-    char error[SLC_ERROR_BYTES]; /* the caller's last one, because a candidate that does not fit is no error */
-    snprintf(error, sizeof error, "%s", sluice_last_error());
+    slc_kept_error kept; /* a candidate that does not fit is no error */
+    slc_error_keep(&kept);
     slc_comm_work(rt->comm, "planning");
     sluice_status status =
         wanted->below_s > 0 ? plan_fastest(rt, wanted, said) : plan_request(rt, wanted->requests, &said->answer);
     slc_comm_work(rt->comm, NULL);
     if (status) return status;
-    slc_error(SLUICE_OK, "%s", error);
+    slc_error_restore(&kept, SLUICE_OK);
     if (rt->size == 1)
         *text = strdup("");
     else

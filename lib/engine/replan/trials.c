@@ -4,7 +4,6 @@
  * steps that are left: longer steps of slower plans, moves between plans, and their planning.
  * tests/engine/replan_test.c covers this file. */
 #include "lib/base/clock.h"
-#include "lib/base/error_line.h"
 #include "lib/base/log.h"
 #include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
@@ -213,8 +212,8 @@ sluice_status slc_trials_begin(sluice_runtime *rt)
     if (!rt->current.measured || rt->size == 1 || rt->compression.on || rt->planning.kept || rt->drawn.any) most = 0;
     sluice_status status = sluice_world_broadcast(rt->world, &most, sizeof most, 0);
     if (status || !most) return slc_runtime_fail(rt, status);
-    char error[SLC_ERROR_BYTES]; /* the caller's last one, because that there is no further plan is no error */
-    snprintf(error, sizeof error, "%s", sluice_last_error());
+    slc_kept_error kept; /* that there is no further plan is no error */
+    slc_error_keep(&kept);
     trials->count = 1;
     trials->of[0] = (slc_trial){.name = "the planner's",
                                 .answer = {.budget_bytes = rt->current.budget_bytes,
@@ -228,7 +227,7 @@ sluice_status slc_trials_begin(sluice_runtime *rt)
     trials->on = true;
     if (status || trials->count == 1 || !rounds) slc_trials_end(rt);
     if (status) return slc_runtime_fail(rt, status);
-    slc_error(SLUICE_OK, "%s", error);
+    slc_error_restore(&kept, SLUICE_OK);
     trials->rounds = rounds;
     trials->round = trials->running = trials->turn_steps = 0;
     trials->step_began_ns = slc_clock_ns();
