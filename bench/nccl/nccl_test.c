@@ -35,14 +35,6 @@ static void says_not(const char *text)
     if (strstr(output, text)) fail_msg("there: %s\n%s", text, output);
 }
 
-static int empty_folder(void **state)
-{
-    (void)state;
-    char command[PATH_MAX];
-    snprintf(command, sizeof command, "rm -rf %s/*", test_folder());
-    return system(command);
-}
-
 static json_t *json_of(const char *arguments)
 {
     json_error_t error;

@@ -5,6 +5,7 @@
 #include "bench/cli/output/result_file.h"
 #include "bench/sweep/figures/figures.h"
 #include "bench/train/options/options.h"
+#include "tests/support/base/folder.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,9 +49,8 @@ static int make_folders(void **state)
 static int remove_folders(void **state)
 {
     (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command);
+    remove_tree(root);
+    return 0;
 }
 
 static void test_rows_say_where_they_are_from(void **state)

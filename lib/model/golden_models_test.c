@@ -1,6 +1,7 @@
 /* The models against transformers, which computed tiny random models in float64 (tests/golden/make_golden.py). Logits,
  * loss and the gradient of every parameter must agree: closely in fp32, within its rounding in bf16; and a run that
  * recomputes every block must equal one that does not, to the bit. All of it holds on a GPU too. */
+#include "tests/support/base/folder.h"
 #include "tests/support/model/lone_model.h"
 
 #include "lib/device/device.h"
@@ -352,7 +353,7 @@ static void smoothing_beyond_its_range_is_refused(void **state)
 static void weights_come_back(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/sluice-golden-XXXXXX", command[64];
+    char folder[] = "/tmp/sluice-golden-XXXXXX";
     for (int i = 0; i < MODELS; i++) {
         golden g = golden_open(models[i]);
         test_model t = model_of(&g, SLUICE_FP32, NULL, SLUICE_RECOMPUTE_NONE, SLUICE_TIED_SPLIT), u;
@@ -371,8 +372,7 @@ static void weights_come_back(void **state)
         test_model_destroy(&t);
         golden_close(&g);
     }
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    assert_int_equal(system(command), 0);
+    remove_tree(folder);
 }
 
 static int on_a_gpu(void)

@@ -1,5 +1,6 @@
 /* A checkpoint goes from four GPUs to two ranks of the host and on to three GPUs: whoever loads it holds the weights
  * and the optimizer's states that were saved, to the bit, whatever the strategies. */
+#include "tests/support/base/folder.h"
 #include "tests/support/device/gpu_there.h"
 #include "tests/support/onebit_model.h"
 
@@ -66,9 +67,7 @@ static void run_chain(const chain *of)
         assert_true(c->loaded[i] == c->saved[i - 1]);
         assert_true(c->saved[i] != c->saved[i - 1]);
     }
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", c->folder);
-    assert_int_equal(system(command), 0);
+    remove_tree(c->folder);
     munmap(c, sizeof *c);
 }
 

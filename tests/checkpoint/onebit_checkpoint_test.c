@@ -1,6 +1,7 @@
 /* A run that loads a compressed optimizer's checkpoint goes on with the bits of the run that saved it, errors and
  * progress included, whether it was saved before the freeze or after it. On another number of ranks, or under
  * strategies that do not compress, it goes on without the arrays that compression keeps. */
+#include "tests/support/base/folder.h"
 #include "tests/support/draw.h"
 #include "tests/support/onebit_model.h"
 
@@ -100,13 +101,6 @@ static int as_rank(int rank, int size, void *context)
     return 0;
 }
 
-static void remove_folder(const char *dir)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf -- %s", dir);
-    assert_int_equal(system(command), 0);
-}
-
 /* With `others` > 0 a world of that many ranks loads it too. */
 static void goes_on(int size, scenario s, int others)
 {
@@ -117,7 +111,7 @@ static void goes_on(int size, scenario s, int others)
     assert_int_equal(run_ranks(size, as_rank, &s, 120), 0);
     s.saves = s.same = false;
     if (others) assert_int_equal(run_ranks(others, as_rank, &s, 120), 0);
-    remove_folder(s.dir);
+    remove_tree(s.dir);
 }
 
 static void repeats_the_run(void **state)
@@ -277,7 +271,7 @@ static void of_zero_one_adam_in_compat(void **state)
     strcpy(s.dir, "/tmp/sluice-test-XXXXXX");
     assert_non_null(mkdtemp(s.dir));
     assert_int_equal(run_ranks(3, from_owners_as_rank, &s, 120), 0);
-    remove_folder(s.dir);
+    remove_tree(s.dir);
 }
 
 static void from_runs_without_intervals(void **state)
@@ -290,11 +284,11 @@ static void from_runs_without_intervals(void **state)
     assert_int_equal(run_ranks(3, as_rank, &s, 120), 0);
     s.first = sharded;
     s.second = of_intervals(16, "onebit");
-    remove_folder(s.dir);
+    remove_tree(s.dir);
     assert_int_equal(mkdir(s.dir, 0777), 0);
     assert_int_equal(run_ranks(2, without_intervals, &s, 120), 0);
     assert_int_equal(run_ranks(2, as_rank, &s, 120), 0);
-    remove_folder(s.dir);
+    remove_tree(s.dir);
 }
 
 int main(void)

@@ -3,6 +3,7 @@
  * planned; a checkpoint of one loads into the other; a fused unit's parameters are valid in their own layer only. */
 #include "lib/plan/request.h"
 #include "lib/engine/runtime.h"
+#include "tests/support/base/folder.h"
 #include "tests/support/ranks.h"
 #include "tests/support/scale.h"
 
@@ -294,7 +295,7 @@ static void checkpoints_load_across(void **state)
                .odd = true,
                .steps = 6};
     for (int way = 0; way < 2; way++) {
-        char dir[] = "/tmp/sluice_fusion_XXXXXX", remove[64];
+        char dir[] = "/tmp/sluice_fusion_XXXXXX";
         assert_non_null(mkdtemp(dir));
         t.fuse = way ? "off" : "1MiB";
         t.strategy = "fsdp";
@@ -308,8 +309,7 @@ static void checkpoints_load_across(void **state)
         t.load = dir;
         t.steps = 3;
         assert_string_equal(results(2, t).weights, whole.weights);
-        snprintf(remove, sizeof remove, "rm -r '%s'", dir);
-        assert_int_equal(system(remove), 0);
+        remove_tree(dir);
     }
 }
 

@@ -128,30 +128,15 @@ static void checkpoints_keep_what_ranks_have(void **state)
     static const char *const optimizers[] = {"onebit_adam", "onebit_lamb", "zero_one_adam"};
     (void)state;
     for (int o = 0; o < 3; o++) {
-        char folder[] = "/tmp/sluice-pipeline-XXXXXX", command[64];
-        assert_non_null(mkdtemp(folder));
-        trial_run whole = {
-            .trial = {COMPRESSED, REPLICAS, .model = 1, .optimizer = optimizers[o], .cuts = "h.1", .seed = 7},
-            .out = trial_shared()};
-        trial_run saved = whole, next = whole;
-        saved.out = trial_shared();
-        next.out = trial_shared();
-        saved.saved = next.first = FREEZE + 1;
-        saved.last = FREEZE + 2;
-        saved.to = next.from = folder;
-        assert_int_equal(run_ranks(4, trial_train, &whole, LIMIT_S), 0);
-        assert_int_equal(run_ranks(4, trial_train, &saved, LIMIT_S), 0);
+        const trial t = {COMPRESSED, REPLICAS, .model = 1, .optimizer = optimizers[o], .cuts = "h.1", .seed = 7};
+        saved_trial s;
+        saved_trial_make(&t, FREEZE + 1, 1, &s);
         for (int way = 0; way < 3; way++) {
-            strcpy(next.trial.cuts, way == 1 ? "h.3" : "h.1");
-            next.trial.stages = way == 2 ? 0 : 2;
-            assert_int_equal(run_ranks(trial_ranks(&next.trial), trial_train, &next, LIMIT_S), 0);
-            assert_string_equal(next.out->sha256, whole.out->sha256);
+            strcpy(s.next.trial.cuts, way == 1 ? "h.3" : "h.1");
+            s.next.trial.stages = way == 2 ? 0 : 2;
+            saved_trial_go_on(&s, &s.whole);
         }
-        munmap(whole.out, SHARED_BYTES);
-        munmap(saved.out, SHARED_BYTES);
-        munmap(next.out, SHARED_BYTES);
-        snprintf(command, sizeof command, "rm -rf %s", folder);
-        assert_int_equal(system(command), 0);
+        saved_trial_end(&s);
     }
 }
 

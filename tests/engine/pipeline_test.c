@@ -136,28 +136,13 @@ static void checkpoints_fit_any_stages(void **state)
 {
     (void)state;
     for (uint32_t model = 0; model < MODELS; model += 3) {
-        char folder[] = "/tmp/sluice-pipeline-XXXXXX", command[64];
-        assert_non_null(mkdtemp(folder));
-        trial_run whole = {.trial = {PLAIN, .model = model, .stages = 3, .schedule = "1f1b", .seed = 9},
-                           .out = trial_shared()};
-        trial_run first = whole, next = whole;
-        first.out = trial_shared();
-        next.first = 1;
-        first.last = 2;
-        first.to = next.from = folder;
-        assert_int_equal(run_ranks(3, trial_train, &whole, LIMIT_S), 0);
-        assert_int_equal(run_ranks(3, trial_train, &first, LIMIT_S), 0);
+        saved_trial s;
+        saved_trial_make(&(trial){PLAIN, .model = model, .stages = 3, .schedule = "1f1b", .seed = 9}, 1, 1, &s);
         for (uint32_t stages = 3; stages; stages--) {
-            next.out = trial_shared();
-            next.trial.stages = stages;
-            assert_int_equal(run_ranks((int)stages, trial_train, &next, LIMIT_S), 0);
-            assert_string_equal(next.out->sha256, whole.out->sha256);
-            munmap(next.out, SHARED_BYTES);
+            s.next.trial.stages = stages;
+            saved_trial_go_on(&s, &s.whole);
         }
-        munmap(whole.out, SHARED_BYTES);
-        munmap(first.out, SHARED_BYTES);
-        snprintf(command, sizeof command, "rm -rf %s", folder);
-        assert_int_equal(system(command), 0);
+        saved_trial_end(&s);
     }
 }
 
@@ -173,34 +158,19 @@ static void checkpoints_fit_any_replicas(void **state)
         {PLAIN, .model = 3, .stages = 3, .schedule = "1f1b", .seed = 9},
         {PLAIN, .model = 3, .replicas = 3, .strategy = "sdp", .seed = 9},
     };
-    char folder[] = "/tmp/sluice-pipeline-XXXXXX", command[64];
+    saved_trial s;
     (void)state;
-    assert_non_null(mkdtemp(folder));
-    trial_run whole = {.trial = {PLAIN, .model = 3, .stages = 2, .replicas = 2, .schedule = "1f1b", .seed = 9},
-                       .out = trial_shared()};
-    trial_run saved = whole, next = whole;
-    saved.out = trial_shared();
-    next.out = trial_shared();
-    saved.last = next.first = 1;
-    saved.to = next.from = folder;
-    assert_int_equal(run_ranks(4, trial_train, &whole, LIMIT_S), 0);
-    assert_int_equal(run_ranks(4, trial_train, &saved, LIMIT_S), 0);
+    saved_trial_make(&(trial){PLAIN, .model = 3, .stages = 2, .replicas = 2, .schedule = "1f1b", .seed = 9}, 1, 0, &s);
     for (size_t i = 0; i < sizeof going_on / sizeof *going_on; i++) {
-        next.trial = going_on[i];
-        assert_int_equal(run_ranks(trial_ranks(&next.trial), trial_train, &next, LIMIT_S), 0);
-        assert_string_equal(next.out->sha256, whole.out->sha256);
+        s.next.trial = going_on[i];
+        saved_trial_go_on(&s, &s.whole);
     }
-    next.last = 1; /* no step at all */
+    s.next.last = 1; /* no step at all */
     for (size_t i = 0; i < sizeof reading / sizeof *reading; i++) {
-        next.trial = reading[i];
-        assert_int_equal(run_ranks(trial_ranks(&next.trial), trial_train, &next, LIMIT_S), 0);
-        assert_string_equal(next.out->sha256, saved.out->sha256);
+        s.next.trial = reading[i];
+        saved_trial_go_on(&s, &s.saved);
     }
-    munmap(whole.out, SHARED_BYTES);
-    munmap(saved.out, SHARED_BYTES);
-    munmap(next.out, SHARED_BYTES);
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    assert_int_equal(system(command), 0);
+    saved_trial_end(&s);
 }
 
 /* ---- Times and reports ---- */

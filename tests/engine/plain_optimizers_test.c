@@ -2,6 +2,7 @@
  * sets switched on or 0: values and states have the same bits under every exact strategy, on every rank, on one, two
  * and four ranks that have equal gradients, and in a run that goes on from a checkpoint, whatever strategy saved it. */
 #include "lib/optim/optimizers.h"
+#include "tests/support/base/folder.h"
 #include "tests/support/draw.h"
 #include "tests/support/onebit_model.h"
 
@@ -145,12 +146,10 @@ static int each_variant(int rank, int size, void *context)
 
 static void passes(int size, trial_run run)
 {
-    char command[128];
     strcpy(run.dir, "/tmp/sluice-test-XXXXXX");
     assert_non_null(mkdtemp(run.dir));
     assert_int_equal(run_ranks(size, each_variant, &run, 240), 0);
-    snprintf(command, sizeof command, "rm -rf -- %s", run.dir);
-    assert_int_equal(system(command), 0);
+    remove_tree(run.dir);
 }
 
 static uint64_t *shared_hashes(void)

@@ -1,6 +1,7 @@
 /* A rank of a pipeline is killed or stopped, in any stage, schedule and replica: while it computes, while messages are
  * under way, while a save is. Every other rank's call then says which rank and which stage it was, and nothing hangs.
  * How long that took is printed, and not judged. */
+#include "tests/support/base/folder.h"
 #include "tests/support/draw.h"
 #include "tests/support/ranks.h"
 #include "tests/support/scale.h"
@@ -199,7 +200,7 @@ static double longest(const course *c, int size)
 
 static void check_fault(const fault *f, double *killed_s, double *stopped_s)
 {
-    char folder[] = "/tmp/sluice-pipeline-faults-XXXXXX", command[64];
+    char folder[] = "/tmp/sluice-pipeline-faults-XXXXXX";
     int codes[RANKS_MAX];
     course *c = mmap(NULL, sizeof *c, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(c != MAP_FAILED);
@@ -218,8 +219,7 @@ static void check_fault(const fault *f, double *killed_s, double *stopped_s)
     }
     double *most_s = f->signal == SIGKILL ? killed_s : stopped_s;
     if (longest(c, ranks) > *most_s) *most_s = longest(c, ranks);
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    assert_int_equal(system(command), 0);
+    remove_tree(folder);
     munmap(c, sizeof *c);
 }
 

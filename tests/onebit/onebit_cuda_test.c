@@ -2,6 +2,7 @@
  * on every rank: values and states where replicas are equal, errors and local arrays, and the numbers of the optimizer;
  * through the freeze, re-plans and checkpoints, beside sharded layers. So packets and results are those of the host's
  * exchange, too: errors are what they leave. */
+#include "tests/support/base/folder.h"
 #include "tests/support/device/gpu_there.h"
 #include "tests/support/draw.h"
 #include "tests/support/onebit_model.h"
@@ -164,9 +165,7 @@ static void is_the_hosts(int ranks, const run *of)
         for (uint32_t step = 0; step < of->steps; step++)
             if (r->prints[0][rank][step] != r->prints[1][rank][step])
                 fail_msg("rank %d of %d: another state after step %u than on the host", rank, ranks, step + 1);
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", r->folder);
-    assert_int_equal(system(command), 0);
+    remove_tree(r->folder);
     munmap(r, sizeof *r);
 }
 

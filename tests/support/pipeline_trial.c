@@ -1,6 +1,7 @@
 /* tests/engine/pipeline_test.c and pipeline_onebit_test.c use this file. */
 #include "tests/support/pipeline_trial.h"
 
+#include "tests/support/base/folder.h"
 #include "tests/support/draw.h"
 
 #include <sluice/checkpoint.h>
@@ -251,6 +252,33 @@ void trial_check(const trial *t)
     for (int r = 0; r < trial_ranks(t); r++) assert_int_equal(piped.out->peak[r], piped.out->planned[r]);
     munmap(alone.out, SHARED_BYTES);
     munmap(piped.out, SHARED_BYTES);
+}
+
+/* ---- Runs that are saved ---- */
+
+void saved_trial_make(const trial *t, uint32_t steps, uint32_t behind, saved_trial *s)
+{
+    *s = (saved_trial){.folder = "/tmp/sluice-pipeline-XXXXXX"};
+    assert_non_null(mkdtemp(s->folder));
+    s->whole = (trial_run){.trial = *t, .out = trial_shared()};
+    s->saved = (trial_run){.trial = *t, .out = trial_shared(), .saved = steps, .last = steps + behind, .to = s->folder};
+    s->next = (trial_run){.trial = *t, .out = trial_shared(), .first = steps, .from = s->folder};
+    assert_int_equal(run_ranks(trial_ranks(t), trial_train, &s->whole, LIMIT_S), 0);
+    assert_int_equal(run_ranks(trial_ranks(t), trial_train, &s->saved, LIMIT_S), 0);
+}
+
+void saved_trial_go_on(saved_trial *s, const trial_run *like)
+{
+    assert_int_equal(run_ranks(trial_ranks(&s->next.trial), trial_train, &s->next, LIMIT_S), 0);
+    assert_string_equal(s->next.out->sha256, like->out->sha256);
+}
+
+void saved_trial_end(saved_trial *s)
+{
+    munmap(s->whole.out, SHARED_BYTES);
+    munmap(s->saved.out, SHARED_BYTES);
+    munmap(s->next.out, SHARED_BYTES);
+    remove_tree(s->folder);
 }
 
 /* ---- Draws ---- */

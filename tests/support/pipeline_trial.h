@@ -83,5 +83,19 @@ int trial_ranks(const trial *t);
  * rank what was planned. */
 void trial_check(const trial *t);
 
+/* A run that is saved after some steps into a folder of its own, beside the same run as a whole; and `next`, which goes
+ * on from there as its trial says, after `first` steps. */
+typedef struct {
+    char folder[32];
+    trial_run whole, saved, next;
+} saved_trial;
+
+/* Trains `whole`, and `saved`, which writes its checkpoint of `steps` steps while it trains `behind` more. */
+void saved_trial_make(const trial *t, uint32_t steps, uint32_t behind, saved_trial *s);
+/* Trains `next`, whose weights must be those that `like` ended with. */
+void saved_trial_go_on(saved_trial *s, const trial_run *like);
+/* Removes the folder and frees what the runs share. */
+void saved_trial_end(saved_trial *s);
+
 /* Draws a trial with replicas 1. */
 trial trial_draw(uint64_t *seed);

@@ -1,5 +1,6 @@
 /* Availability under folders that stand for systems: RAM alone, control groups of both versions, containers. */
 #include "lib/base/host/host_memory.h"
+#include "tests/support/base/folder.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -26,9 +27,8 @@ static int make_root(void **state)
 static int remove_root(void **state)
 {
     (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command);
+    remove_tree(root);
+    return 0;
 }
 
 /* Writes a file under the root, with the folders above it. */

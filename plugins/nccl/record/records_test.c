@@ -7,7 +7,6 @@
 #include "tests/support/seed.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -35,14 +34,6 @@ static sluice_status read_again(slc_nccl_records *records)
 {
     const char *folder = test_folder();
     return slc_nccl_records_again(&folder, 1, records);
-}
-
-static int empty_folder(void **state)
-{
-    (void)state;
-    char command[PATH_MAX];
-    snprintf(command, sizeof command, "rm -rf %s/*", test_folder());
-    return system(command);
 }
 
 /* A rank of two, with calls of all kinds that the tests look at. */

@@ -46,16 +46,30 @@ void fails(sluice_status status, sluice_status expected, const char *why)
                  why);
 }
 
+void remove_tree(const char *path)
+{
+    char command[PATH_MAX + 16];
+    snprintf(command, sizeof command, "rm -rf -- '%s'", path);
+    assert_int_equal(system(command), 0);
+}
+
 int make_folder(void **state)
 {
     (void)state;
     return mkdtemp(folder) ? 0 : -1;
 }
 
-int remove_folder(void **state)
+int empty_folder(void **state)
 {
     (void)state;
     char command[PATH_MAX];
-    snprintf(command, sizeof command, "rm -r %s", folder);
+    snprintf(command, sizeof command, "rm -rf %s/*", folder);
     return system(command);
+}
+
+int remove_folder(void **state)
+{
+    (void)state;
+    remove_tree(folder);
+    return 0;
 }

@@ -23,6 +23,10 @@ void works(sluice_status status);
 /* Fails unless `status` is the expected one, and the error line says why. */
 void fails(sluice_status status, sluice_status expected, const char *why);
 
-/* The setup and the teardown of a group of tests. */
+/* Removes a folder with all that is in it. */
+void remove_tree(const char *path);
+
+/* The setup and the teardown of a group of tests; empty_folder is the setup of a test that wants nothing in it. */
 int make_folder(void **state);
 int remove_folder(void **state);
+int empty_folder(void **state);
