@@ -1,16 +1,7 @@
 #!/usr/bin/env bash
 # A real torchrun starts the ranks, with the Python that SLUICE_TEST_PYTHON names.
 . "$(dirname "$0")/../support/command_check.sh"
-[ -n "$("$sluice" info 2>/dev/null)" ] || { echo 'FAILED: sluice info says nothing'; exit 1; }
-python=${SLUICE_TEST_PYTHON:-}
-if [ -z "$python" ]; then
-    echo 'SKIP: SLUICE_TEST_PYTHON names no Python with torch'
-    exit 77
-fi
-if ! "$python" -c 'import torch.distributed.run' 2>"$work/err"; then
-    echo "SKIP: SLUICE_TEST_PYTHON=$python cannot import torch.distributed.run: $(tail -n 1 "$work/err")"
-    exit 77
-fi
+need_test_python torch.distributed.run
 sluice=$(realpath "$sluice")
 cd "$work" || exit 1
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >text

@@ -57,6 +57,37 @@ need_command() { # NAME: as built_with; without it there is nothing to test
     exit 1
 }
 
+need_python3() { # without it there is nothing to test
+    command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
+}
+
+# MODULE...: true if SLUICE_TEST_PYTHON names a Python that has them, which is $python then; $lacking says what is missing
+# otherwise. Nothing is fetched from Hugging Face.
+test_python_has() {
+    local modules
+    modules=$(printf ', %s' "$@")
+    modules=${modules#, }
+    python=${SLUICE_TEST_PYTHON:-}
+    export HF_HUB_OFFLINE=1
+    if [ -z "$python" ]; then
+        lacking="SLUICE_TEST_PYTHON names no Python with $modules"
+    elif ! "$python" -c "import $modules" 2>"$work/err"; then
+        lacking="SLUICE_TEST_PYTHON=$python cannot import $modules: $(tail -n 1 "$work/err")"
+    else
+        return 0
+    fi
+    return 1
+}
+
+# MODULE...: as test_python_has; without them there is nothing to test, with a command that works.
+need_test_python() {
+    test_python_has "$@" && return
+    check 'sluice info says something' yes "$([ -n "$("$sluice" info 2>"$work/err")" ] && echo yes)"
+    skip "$lacking"
+    [ $failed = 0 ] && exit 77
+    exit 1
+}
+
 alive() { # MARK: how many processes have it in their command line (zombies have none)
     local mark=${1// /.}                                             # words are apart by zeros
     grep -las -- "[${mark:0:1}]${mark:1}" /proc/[0-9]*/cmdline | wc -l # the brackets hide this search from itself

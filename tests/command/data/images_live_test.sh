@@ -5,17 +5,7 @@
 # transformers and Pillow.
 . "$(dirname "$0")/../../support/command_check.sh"
 need_command train
-[ -n "$("$sluice" info 2>/dev/null)" ] || { echo 'FAILED: sluice info says nothing'; exit 1; }
-python=${SLUICE_TEST_PYTHON:-}
-if [ -z "$python" ]; then
-    echo 'SKIP: SLUICE_TEST_PYTHON names no Python with torch, transformers and Pillow'
-    exit 77
-fi
-export HF_HUB_OFFLINE=1
-if ! "$python" -c 'import torch, transformers, PIL' 2>"$work/err"; then
-    echo "SKIP: SLUICE_TEST_PYTHON=$python: $(tail -n 1 "$work/err")"
-    exit 77
-fi
+need_test_python torch transformers PIL
 timeout 600 "$python" - "$(realpath "$sluice")" "$work" 2>"$work/err" <<'PY'
 import glob, json, os, random, subprocess, sys
 import torch

@@ -3,7 +3,7 @@
 # names and their numbers; ranks that read different files are found; epochs are steps; headless tokens are read.
 . "$(dirname "$0")/../../support/command_check.sh"
 need_command train
-command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
+need_python3
 page=$(realpath "$(dirname "$0")/../../../docs/classify-text.md")
 sluice=$(realpath "$sluice")
 PATH=$(dirname "$sluice"):$PATH

@@ -6,7 +6,7 @@
 # Labels: sanitized
 . "$(dirname "$0")/../../support/command_check.sh"
 need_command train
-command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
+need_python3
 PYTHONPATH=$(realpath "$(dirname "$0")")
 export PYTHONPATH PYTHONDONTWRITEBYTECODE=1
 sluice=$(realpath "$sluice")

@@ -4,7 +4,7 @@
 # share a table of positions or have their own, which begin as copies of a shared one.
 . "$(dirname "$0")/../../support/command_check.sh"
 need_command train
-command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
+need_python3
 sluice=$(realpath "$sluice")
 cd "$work" || exit 1
 

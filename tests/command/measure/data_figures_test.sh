@@ -4,7 +4,7 @@
 # Labels: all_only
 . "$(dirname "$0")/../../support/command_check.sh"
 need_command train
-command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
+need_python3
 root=$(realpath "$(dirname "$0")/../../..")
 sluice=$(realpath "$sluice")
 export PYTHONDONTWRITEBYTECODE=1 TMPDIR=$work HF_HUB_OFFLINE=1
@@ -22,12 +22,9 @@ works 'first step after [0-9.]+ s, in a later run after [0-9.]+ s; .* for the da
 works 'first step after' data.md data/large_records.py --gib 0.01 --labels --ranks 1
 works 'real tokens a second x [0-9.]+, held-out loss x [0-9.]+' data.md data/length_groups.py --size nano --steps 60 --seeds 1
 works '^processor time: [-+][0-9.]+ % with a log' training.md training/log_cost.py --size nano --steps 20 --pairs 2
-python=${SLUICE_TEST_PYTHON:-}
-if [ -z "$python" ]; then
-    skip 'documents.py: SLUICE_TEST_PYTHON names no Python with torch and transformers'
-elif ! "$python" -c 'import torch, transformers, tokenizers' 2>"$work/err"; then
-    skip "documents.py: SLUICE_TEST_PYTHON=$python: $(tail -n 1 "$work/err")"
-else
+if test_python_has torch transformers tokenizers; then
     works '^chat ' data.md data/documents.py --steps 5
+else
+    skip "documents.py: $lacking"
 fi
 exit $failed

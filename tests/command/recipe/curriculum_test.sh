@@ -3,7 +3,7 @@
 # are counted, also by the learning rate, evaluations stay whole, and what does not fit is refused by name.
 . "$(dirname "$0")/../../support/command_check.sh"
 need_command train
-command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
+need_python3
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
 seq 1 9000 | sed 's/.*/take one down & pass it around/' >"$work/other"
 

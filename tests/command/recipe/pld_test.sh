@@ -4,7 +4,7 @@
 # says the same; what cannot be is refused by name.
 . "$(dirname "$0")/../../support/command_check.sh"
 need_command train
-command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
+need_python3
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
 
 train() { # OPTION...: output in $work/out and $work/err, results in $work/run.json, exit code in $code

@@ -3,16 +3,7 @@
 . "$(dirname "$0")/../../support/command_check.sh"
 need_command train
 here=$(cd "$(dirname "$0")" && pwd)
-python=${SLUICE_TEST_PYTHON:-}
-if [ -z "$python" ]; then
-    echo 'SKIP: SLUICE_TEST_PYTHON names no Python with torch and transformers'
-    exit 77
-fi
-export HF_HUB_OFFLINE=1
-if ! "$python" -c 'import torch, transformers' 2>"$work/err"; then
-    echo "SKIP: SLUICE_TEST_PYTHON=$python cannot import torch and transformers: $(tail -n 1 "$work/err")"
-    exit 77
-fi
+need_test_python torch transformers
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
 
 train() { # OPTION...

@@ -3,7 +3,7 @@
 # micro-batches takes what the plan says, and one with fewer takes and sends less where something is left out.
 . "$(dirname "$0")/../../support/command_check.sh"
 need_command plan
-command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
+need_python3
 cat >"$work/recipe.json" <<'JSON'
 {"version": 1, "steps": 100, "batch": {"micro_batches": 4, "from": 2, "over": 50}}
 JSON

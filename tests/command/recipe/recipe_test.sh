@@ -4,7 +4,7 @@
 # down, and are refused if they do not fit together.
 . "$(dirname "$0")/../../support/command_check.sh"
 need_command train
-command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
+need_python3
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
 recipe=(--layer-decay 0.75 --weight-decay 0.1 --beta1 0.8 --beta2 0.95 --epsilon 1e-7 --label-smoothing 0.1 --lr 0.002)
 

@@ -5,17 +5,7 @@
 . "$(dirname "$0")/../../support/command_check.sh"
 need_command train
 here=$(cd "$(dirname "$0")" && pwd)
-[ -n "$("$sluice" info 2>/dev/null)" ] || { echo 'FAILED: sluice info says nothing'; exit 1; }
-python=${SLUICE_TEST_PYTHON:-}
-if [ -z "$python" ]; then
-    echo 'SKIP: SLUICE_TEST_PYTHON names no Python with torch and transformers'
-    exit 77
-fi
-export HF_HUB_OFFLINE=1
-if ! "$python" -c 'import torch, transformers.optimization' 2>"$work/err"; then
-    echo "SKIP: SLUICE_TEST_PYTHON=$python cannot import torch and transformers: $(tail -n 1 "$work/err")"
-    exit 77
-fi
+need_test_python torch transformers.optimization
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
 
 timeout 300 "$python" "$here/../../golden/make_lr_schedules.py" --compare >"$work/out" 2>"$work/err"

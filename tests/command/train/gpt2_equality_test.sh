@@ -10,7 +10,7 @@
 # SLUICE_TEST_STEPS: as many steps are compared.
 . "$(dirname "$0")/../../support/command_check.sh"
 need_command train
-command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
+need_python3
 extent=${2:-some}
 planned=$("$sluice" info | sed -n 's/^planner  *schedule: \([a-z]*\);.*/\1/p') # ilp, or portfolio without a solver
 compared=0

@@ -3,7 +3,7 @@
 # weight, goes on where a run goes on, and draws a picture.
 . "$(dirname "$0")/../../support/command_check.sh"
 . "$(dirname "$0")/../../support/train_check.sh"
-command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
+need_python3
 
 weights_of() { # OPTION...
     train --json "$work/run.json" "$@"

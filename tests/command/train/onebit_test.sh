@@ -3,7 +3,7 @@
 # the bytes after it, equal weights for every schedule, mixed strategies, a resumed run that is the same run, consent.
 . "$(dirname "$0")/../../support/command_check.sh"
 need_command train
-command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
+need_python3
 
 train() { # OPTION...: output in $work/out and $work/err, exit code in $code
     timeout 100 "$sluice" train --context 32 --batch 4 --eval-batches 1 --schedule one_ahead "$@" >"$work/out" 2>"$work/err" </dev/null

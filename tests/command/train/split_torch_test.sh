@@ -4,17 +4,7 @@
 . "$(dirname "$0")/../../support/command_check.sh"
 need_command train
 here=$(cd "$(dirname "$0")" && pwd)
-[ -n "$("$sluice" info 2>/dev/null)" ] || { echo 'FAILED: sluice info says nothing'; exit 1; }
-python=${SLUICE_TEST_PYTHON:-}
-if [ -z "$python" ]; then
-    echo 'SKIP: SLUICE_TEST_PYTHON names no Python with torch and transformers'
-    exit 77
-fi
-export HF_HUB_OFFLINE=1
-if ! "$python" -c 'import torch, transformers, safetensors' 2>"$work/err"; then
-    echo "SKIP: SLUICE_TEST_PYTHON=$python cannot import torch, transformers and safetensors: $(tail -n 1 "$work/err")"
-    exit 77
-fi
+need_test_python torch transformers safetensors
 seq 1 3000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
 steps=20
 

@@ -4,7 +4,7 @@
 # Labels: sanitized
 . "$(dirname "$0")/../../support/command_check.sh"
 need_command eval
-command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
+need_python3
 golden=$(dirname "$0")/../../golden
 
 evaluate() { # OPTION...: output in $work/out and $work/err, exit code in $code

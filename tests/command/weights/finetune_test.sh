@@ -9,7 +9,6 @@ need_command train
 . "$(dirname "$0")/../../support/train_check.sh"
 here=$(cd "$(dirname "$0")" && pwd)
 golden=$here/../../golden
-python=${SLUICE_TEST_PYTHON:-}
 cp "$here/../../../LICENSE" "$work/one"
 cp "$here/../../../CONTRIBUTING.md" "$work/two"
 common=(--context 24 --batch 3 --eval-batches 1 --steps 2 --schedule one_ahead)
@@ -129,20 +128,16 @@ make_weights
 text_in_tokens
 what_does_not_belong_together
 resumed
-if [ -z "$python" ]; then
-    skip 'fine-tuning as transformers has it: SLUICE_TEST_PYTHON names no Python with transformers'
-elif ! "$python" -c 'import torch, transformers, tokenizers, safetensors' 2>"$work/err"; then
-    skip "fine-tuning as transformers has it: SLUICE_TEST_PYTHON=$python: $(tail -n 1 "$work/err")"
-else
+if test_python_has torch transformers tokenizers safetensors; then
     for kind in gpt2 bert bert_classes; do fine_tuned $kind; done
-fi
-if [ -z "$python" ]; then
-    skip 'what transformers makes of a saved tokenizer: SLUICE_TEST_PYTHON names no Python with transformers'
-elif ! "$python" -c 'import transformers, tokenizers' 2>"$work/err"; then
-    skip "what transformers makes of a saved tokenizer: SLUICE_TEST_PYTHON=$python: $(tail -n 1 "$work/err")"
 else
+    skip "fine-tuning as transformers has it: $lacking"
+fi
+if test_python_has transformers tokenizers; then
     "$python" "$here/../../tokenizer/saved.py" "$sluice" "$work/folders" >"$work/out" 2>"$work/err" </dev/null
     check 'transformers takes a saved tokenizer as it is' 0 $?
     cat "$work/out"
+else
+    skip "what transformers makes of a saved tokenizer: $lacking"
 fi
 exit $failed

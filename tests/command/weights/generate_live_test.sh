@@ -4,17 +4,7 @@
 # a text, by windows that overlap, within 1e-5. Needs SLUICE_TEST_PYTHON, a Python that has both packages.
 . "$(dirname "$0")/../../support/command_check.sh"
 need_command generate
-[ -n "$("$sluice" info 2>/dev/null)" ] || { echo 'FAILED: sluice info says nothing'; exit 1; }
-python=${SLUICE_TEST_PYTHON:-}
-if [ -z "$python" ]; then
-    echo 'SKIP: SLUICE_TEST_PYTHON names no Python with transformers and tokenizers'
-    exit 77
-fi
-export HF_HUB_OFFLINE=1
-if ! "$python" -c 'import torch, transformers, tokenizers' 2>"$work/err"; then
-    echo "SKIP: SLUICE_TEST_PYTHON=$python: $(tail -n 1 "$work/err")"
-    exit 77
-fi
+need_test_python torch transformers tokenizers
 docs=$(realpath "$(dirname "$0")/../../../docs")
 timeout 900 "$python" - "$(realpath "$sluice")" "$work" "$docs" 2>"$work/err" <<'PY'
 import glob, json, math, struct, subprocess, sys

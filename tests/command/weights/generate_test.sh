@@ -5,7 +5,7 @@
 # Labels: sanitized
 . "$(dirname "$0")/../../support/command_check.sh"
 need_command generate
-command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
+need_python3
 golden=$(realpath "$(dirname "$0")/../../golden")
 sluice=$(realpath "$sluice")
 cd "$work" || exit 1

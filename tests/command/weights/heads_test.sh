@@ -5,7 +5,7 @@
 # shellcheck source=../../support/command_check.sh
 . "$(dirname "$0")/../../support/command_check.sh"
 need_command train
-command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
+need_python3
 sluice=$(realpath "$sluice")
 cd "$work" || exit 1
 

@@ -3,7 +3,7 @@
 # weights can be made of a checkpoint.
 . "$(dirname "$0")/../../support/command_check.sh"
 need_command train
-command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
+need_python3
 . "$(dirname "$0")/../../support/small_disk.sh" 64m "$@"
 . "$(dirname "$0")/../../support/train_check.sh"
 
