@@ -4,9 +4,8 @@
 
 #include "bench/cli/path_hints.h"
 
-#include "lib/base/file/json_file.h"
+#include "lib/base/file/json_object.h"
 #include "lib/base/status.h"
-#include "lib/base/text/python_json.h"
 #include "lib/data/tokenizer_files/special_tokens.h"
 #include "lib/data/tokenizer_files/tokenizer_files.h"
 
@@ -46,18 +45,14 @@ static void add_end(slc_token_text *t, const json_t *token)
  * ends nothing. *found: the file has the key. */
 static sluice_status read_ends(slc_token_text *t, const char *name, bool *found)
 {
-    char path[4096], *text = NULL;
-    size_t length, index;
-    json_t *token;
+    char path[4096];
+    size_t index;
+    json_t *content, *token;
     *found = false;
     if (!t->weights) return SLUICE_OK;
     if (snprintf(path, sizeof path, "%s/%s", t->weights, name) >= (int)sizeof path || access(path, F_OK))
         return SLUICE_OK;
-    sluice_status status = slc_json_file_read(path, &text, &length);
-    if (status) return status;
-    json_t *content = NULL;
-    status = slc_python_json_read(path, text, length, 0, &content);
-    free(text);
+    sluice_status status = slc_json_object_read(path, &content);
     if (status) return status;
     json_t *ends = json_object_get(content, "eos_token_id");
     *found = ends && !json_is_null(ends);

@@ -6,18 +6,18 @@
 #include "bench/launch/stop_signals.h"
 #include "bench/train/data/beside.h"
 #include "lib/base/file/json_file.h"
+#include "lib/base/file/json_object.h"
 #include "lib/base/file/make_folder.h"
 #include "lib/base/file/path_error.h"
+#include "lib/base/file/path_in.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
-#include "lib/base/text/python_json.h"
 #include "lib/data/tokenizer_files/tokenizer_files.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
 #include <sluice/version.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -37,17 +37,10 @@ static const struct {
 };
 enum { DROPS = sizeof drops / sizeof *drops };
 
-static sluice_status path_in(const char *folder, const char *name, char path[PATH_MAX])
-{
-    const int length = snprintf(path, PATH_MAX, "%s/%s", folder, name);
-    if (length >= 0 && length < PATH_MAX) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_ARGUMENT, "%s: the path is too long", folder);
-}
-
 static bool has(const char *folder, const char *name)
 {
     char path[PATH_MAX];
-    return !path_in(folder, name, path) && !access(path, F_OK);
+    return !slc_path_in(folder, name, path) && !access(path, F_OK);
 }
 
 /* ---- Before the first step ---- */
@@ -101,21 +94,16 @@ sluice_status slc_saved_weights_check_room(const slc_training_options *o, uint64
 /* Reads a file that may be missing: *root is NULL then. */
 static sluice_status read_object(const char *folder, const char *name, json_t **root)
 {
-    char path[PATH_MAX], *text = NULL;
-    size_t bytes = 0;
+    char path[PATH_MAX];
     *root = NULL;
-    sluice_status status = path_in(folder, name, path);
-    if (status || access(path, F_OK)) return status;
-    status = slc_json_file_read(path, &text, &bytes);
-    if (!status) status = slc_python_json_read(path, text, bytes, 0, root);
-    free(text);
-    return status;
+    sluice_status status = slc_path_in(folder, name, path);
+    return status || access(path, F_OK) ? status : slc_json_object_read(path, root);
 }
 
 static sluice_status write_object(const char *folder, const char *name, const json_t *root)
 {
     char path[PATH_MAX], *text = json_dumps(root, JSON_INDENT(2));
-    sluice_status status = text ? path_in(folder, name, path) : slc_error(SLUICE_ERR_MEMORY, "%s", name);
+    sluice_status status = text ? slc_path_in(folder, name, path) : slc_error(SLUICE_ERR_MEMORY, "%s", name);
     if (!status) status = slc_json_file_write(path, text);
     free(text);
     return status;

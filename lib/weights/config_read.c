@@ -3,6 +3,7 @@
 #include "lib/weights/config.h"
 
 #include "lib/base/file/json_file.h"
+#include "lib/base/file/path_in.h"
 #include "lib/base/status.h"
 #include "lib/base/text/python_json.h"
 #include "lib/weights/config_keys.h"
@@ -321,12 +322,12 @@ sluice_status slc_config_read(const char *path, slc_config *out)
     char inside[PATH_MAX], *text;
     size_t length;
     struct stat info;
+    sluice_status status = SLUICE_OK;
     if (!stat(path, &info) && S_ISDIR(info.st_mode)) {
-        if (snprintf(inside, sizeof inside, "%s/config.json", path) >= PATH_MAX)
-            return slc_error(SLUICE_ERR_ARGUMENT, "%s: the path is too long", path);
+        status = slc_path_in(path, "config.json", inside);
         path = inside;
     }
-    sluice_status status = slc_json_file_read(path, &text, &length);
+    if (!status) status = slc_json_file_read(path, &text, &length);
     if (status) return status;
     status = slc_config_from_json(path, text, length, out);
     free(text);

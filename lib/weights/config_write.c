@@ -3,6 +3,7 @@
 #include "lib/weights/config.h"
 
 #include "lib/base/file/json_file.h"
+#include "lib/base/file/path_in.h"
 #include "lib/base/status.h"
 #include "lib/weights/config_keys.h"
 #include "lib/weights/family.h"
@@ -78,12 +79,12 @@ sluice_status slc_config_write(const char *path, const slc_config *config)
 {
     char inside[PATH_MAX], *text;
     struct stat info;
+    sluice_status status = SLUICE_OK;
     if (!stat(path, &info) && S_ISDIR(info.st_mode)) {
-        if (snprintf(inside, sizeof inside, "%s/config.json", path) >= PATH_MAX)
-            return slc_error(SLUICE_ERR_ARGUMENT, "%s: the path is too long", path);
+        status = slc_path_in(path, "config.json", inside);
         path = inside;
     }
-    sluice_status status = slc_config_to_json(config, &text);
+    if (!status) status = slc_config_to_json(config, &text);
     if (status) return status;
     status = slc_json_file_write(path, text);
     free(text);

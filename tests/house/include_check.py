@@ -100,7 +100,7 @@ ROOMS = {
         "study": ["order", "layout", "simulate", "joint", "planner"],
     },
     "ilp": {"parts": [], "solver": ["parts"], "search": ["parts", "solver"]},
-    "lib/base": {"hash": [], "host": ["hash", "text"], "file": ["hash", "host"], "numbers": [], "text": []},
+    "lib/base": {"hash": [], "host": ["hash", "text"], "file": ["hash", "host", "text"], "numbers": [], "text": []},
     "plugins/nccl": {
         "record": [],
         "shim": ["record", "shim/library", "shim/measure"],

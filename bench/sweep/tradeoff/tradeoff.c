@@ -20,8 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096 };
-
 typedef struct {
     slc_bench_options *options;
     const volatile sig_atomic_t *stops;
@@ -36,8 +34,7 @@ typedef struct {
 
 static sluice_status path_in(const trade *t, const char *name, char *path)
 {
-    if (snprintf(path, PATH_BYTES, "%s/%s", t->options->output, name) < PATH_BYTES) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_ARGUMENT, "--output: the name of the folder is too long");
+    return slc_folder_path(t->options->output, name, path);
 }
 
 /* ---- Planning ---- */
@@ -91,7 +88,7 @@ static sluice_status plan_shares(trade *t)
 
 static sluice_status write_plan(const trade *t)
 {
-    char path[PATH_BYTES];
+    char path[SLC_FOLDER_BYTES];
     const slc_tradeoff_point *joint = &t->tradeoff.joint;
     const slc_plan_forecast forecast = {.step_s = joint->forecast.step_s,
                                         .exposed_s = joint->forecast.exposed_s,
@@ -150,7 +147,7 @@ static sluice_status write_strategies(const trade *t, uint32_t row, const char *
 
 static sluice_status run_row(const trade *t, const itinerary *all, uint32_t row)
 {
-    char budget[32], path[PATH_BYTES];
+    char budget[32], path[SLC_FOLDER_BYTES];
     slc_training_options options = t->options->training;
     slc_training_result run;
     const slc_training_watch watch = {.stops = t->stops};
@@ -182,7 +179,7 @@ static sluice_status run_all(const trade *t, const itinerary *all)
             slc_tradeoff_conclude(t->document);
             slc_tradeoff_show_row(t->out, t->document, row_at(t, row));
         }
-    char path[PATH_BYTES];
+    char path[SLC_FOLDER_BYTES];
     if (t->leads && !path_in(t, "strategies.json", path)) remove(path);
     return status;
 }
@@ -216,7 +213,7 @@ static sluice_status open_folder(trade *t, int ranks, bool *finished)
 
 static sluice_status begin(trade *t)
 {
-    char path[PATH_BYTES];
+    char path[SLC_FOLDER_BYTES];
     sluice_status status = SLUICE_OK;
     if (!t->world) {
         status = slc_profile_read(t->options->profile, &t->profile);

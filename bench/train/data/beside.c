@@ -5,6 +5,7 @@
 #include "bench/train/data/beside_codebook.h"
 #include "bench/train/data/class_names.h"
 #include "lib/base/file/json_file.h"
+#include "lib/base/file/path_in.h"
 #include "lib/base/status.h"
 
 #include <limits.h>
@@ -35,9 +36,8 @@ sluice_status slc_beside_add_preprocessor(json_t *beside, json_t *preprocessor)
 static sluice_status write_codebook(const json_t *book, const char *folder)
 {
     char path[PATH_MAX];
-    if (snprintf(path, sizeof path, "%s/" SLC_VISUAL_TOKENS_FILE, folder) >= PATH_MAX)
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: the path is too long", folder);
-    return slc_beside_codebook_write(book, path);
+    sluice_status status = slc_path_in(folder, SLC_VISUAL_TOKENS_FILE, path);
+    return status ? status : slc_beside_codebook_write(book, path);
 }
 
 static sluice_status write_classes(const json_t *list, const char *folder)
@@ -55,10 +55,10 @@ static sluice_status write_classes(const json_t *list, const char *folder)
 static sluice_status write_preprocessor(const json_t *preprocessor, const char *folder)
 {
     char path[PATH_MAX];
-    if (snprintf(path, sizeof path, "%s/preprocessor_config.json", folder) >= PATH_MAX)
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: the path is too long", folder);
+    sluice_status status = slc_path_in(folder, "preprocessor_config.json", path);
+    if (status) return status;
     char *text = json_dumps(preprocessor, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-    sluice_status status = text ? slc_json_file_write(path, text) : no_memory();
+    status = text ? slc_json_file_write(path, text) : no_memory();
     free(text);
     return status;
 }

@@ -2,8 +2,9 @@
 #include "bench/train/data/class_names.h"
 
 #include "lib/base/file/json_file.h"
+#include "lib/base/file/json_object.h"
+#include "lib/base/file/path_in.h"
 #include "lib/base/status.h"
-#include "lib/base/text/python_json.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -14,17 +15,8 @@
 /* The caller decrefs *root, which is an object. */
 static sluice_status read_config(const char *folder, char path[PATH_MAX], json_t **root)
 {
-    char *text;
-    size_t length;
-    if (snprintf(path, PATH_MAX, "%s/config.json", folder) >= PATH_MAX)
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: the path is too long", folder);
-    sluice_status status = slc_json_file_read(path, &text, &length);
-    if (status) return status;
-    status = slc_python_json_read(path, text, length, 0, root);
-    free(text);
-    if (status || json_is_object(*root)) return status;
-    json_decref(*root);
-    return slc_error(SLUICE_ERR_FORMAT, "%s: is no JSON object", path);
+    sluice_status status = slc_path_in(folder, "config.json", path);
+    return status ? status : slc_json_object_read(path, root);
 }
 
 sluice_status slc_class_names_read(const char *weights, char ***names, uint32_t *count)

@@ -1,4 +1,5 @@
 /* Weights in and out. Everything that a file has is checked before anything is changed. */
+#include "lib/base/file/path_in.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
 #include "lib/model/model.h"
@@ -189,10 +190,9 @@ static sluice_status stream_all(const sluice_model *m, slc_safetensors_writer *w
 
 static sluice_status begin_folder(const sluice_model *m, const char *folder, slc_safetensors_writer **out)
 {
-    char path[4096];
-    if (snprintf(path, sizeof path, "%s/model.safetensors", folder) >= (int)sizeof path)
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: the path is too long", folder);
-    sluice_status status = slc_safetensors_create(path, out);
+    char path[PATH_MAX];
+    sluice_status status = slc_path_in(folder, "model.safetensors", path);
+    if (!status) status = slc_safetensors_create(path, out);
     return status ? status : declare_all(m, *out);
 }
 

@@ -4,6 +4,7 @@
 
 #include "lib/base/file/json_file.h"
 #include "lib/base/file/path_error.h"
+#include "lib/base/file/path_in.h"
 #include "lib/base/status.h"
 #include "lib/base/text/ending.h"
 #include "lib/weights/tensors_parts.h"
@@ -127,8 +128,8 @@ static sluice_status find_in_folder(const char *folder, char path[PATH_MAX])
     static const char *const names[] = {"model.safetensors", "model.safetensors.index.json"};
     struct stat info;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (snprintf(path, PATH_MAX, "%s/%s", folder, names[i]) >= PATH_MAX)
-            return slc_error(SLUICE_ERR_ARGUMENT, "%s: the path is too long", folder);
+        sluice_status status = slc_path_in(folder, names[i], path);
+        if (status) return status;
         if (!stat(path, &info)) return SLUICE_OK;
     }
     return slc_error(SLUICE_ERR_PATH, "%s: has neither %s nor %s", folder, names[0], names[1]);

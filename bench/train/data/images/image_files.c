@@ -4,10 +4,11 @@
 #include "bench/train/data/images/image_files.h"
 
 #include "bench/train/data/beside.h"
-#include "lib/base/file/json_file.h"
+#include "bench/train/data/class_names.h"
+#include "lib/base/file/json_object.h"
+#include "lib/base/file/path_in.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
-#include "lib/base/text/python_json.h"
 #include "lib/weights/family.h"
 
 #include <jansson.h>
@@ -17,26 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static sluice_status path_in(const char *folder, const char *name, char out[PATH_MAX])
-{
-    if (snprintf(out, PATH_MAX, "%s/%s", folder, name) < PATH_MAX) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_ARGUMENT, "%s: the path is too long", folder);
-}
-
-/* The caller decrefs *root, which is an object. */
-static sluice_status read_object(const char *path, json_t **root)
-{
-    char *text;
-    size_t length;
-    sluice_status status = slc_json_file_read(path, &text, &length);
-    if (status) return status;
-    status = slc_python_json_read(path, text, length, 0, root);
-    free(text);
-    if (status || json_is_object(*root)) return status;
-    json_decref(*root);
-    return slc_error(SLUICE_ERR_FORMAT, "%s: is no JSON object", path);
-}
 
 /* ---- Pixels ---- */
 
@@ -125,9 +106,9 @@ sluice_status slc_image_shape_read(const char *weights, const sluice_model_confi
     if (out->channels != 1 && out->channels != 3)
         return slc_error(SLUICE_ERR_UNSUPPORTED, "images have 1 or 3 channels; the model wants %u", out->channels);
     if (!weights) return SLUICE_OK;
-    sluice_status status = path_in(weights, "preprocessor_config.json", path);
+    sluice_status status = slc_path_in(weights, "preprocessor_config.json", path);
     if (status || access(path, F_OK)) return status;
-    status = read_object(path, &root);
+    status = slc_json_object_read(path, &root);
     if (status) return status;
     status = read_shape(path, root, model->family, out);
     json_decref(root);
@@ -135,30 +116,6 @@ sluice_status slc_image_shape_read(const char *weights, const sluice_model_confi
 }
 
 /* ---- Classes ---- */
-
-/* Takes the names of id2label, if it has one for each number; "LABEL_0" and so on are transformers' for none.
- * *out is NULL without names; the caller frees it, and the names are those of `ids`. */
-static sluice_status take_names(const json_t *ids, const char ***out)
-{
-    const size_t count = json_object_size(ids);
-    const char **names = calloc(count + 1, sizeof *names);
-    bool own = false, whole = count > 0 && count <= UINT32_MAX;
-    *out = NULL;
-    if (!names) return slc_error(SLUICE_ERR_MEMORY, "names of classes");
-    for (size_t i = 0; whole && i < count; i++) {
-        char key[24], none[32];
-        snprintf(key, sizeof key, "%zu", i);
-        snprintf(none, sizeof none, "LABEL_%zu", i);
-        names[i] = json_string_value(json_object_get(ids, key));
-        whole = names[i];
-        own |= whole && strcmp(names[i], none) != 0;
-    }
-    if (whole && own)
-        *out = names;
-    else
-        free(names);
-    return SLUICE_OK;
-}
 
 /* Refuses folders that the weights do not name: nobody could say which answer is right for their images. */
 static sluice_status refuse_folders(const char *weights, const slc_images *images, uint32_t classes,
@@ -184,20 +141,15 @@ static sluice_status refuse_folders(const char *weights, const slc_images *image
 
 sluice_status slc_image_classes_read(const char *weights, slc_images *images, uint32_t classes, bool needed)
 {
-    char path[PATH_MAX];
-    json_t *root;
-    const char **names = NULL;
+    char **names;
+    uint32_t count;
     bool done = false;
-    sluice_status status = path_in(weights, "config.json", path);
-    if (!status) status = read_object(path, &root);
+    sluice_status status = slc_class_names_read(weights, &names, &count);
     if (status) return status;
-    const json_t *ids = json_object_get(root, "id2label");
-    const uint32_t count = (uint32_t)json_object_size(ids);
-    status = take_names(ids, &names);
-    if (!status && names) status = slc_images_number_classes(images, names, count, &done);
-    if (!status && needed && !done) status = refuse_folders(weights, images, classes, names, count);
-    free(names);
-    json_decref(root);
+    const char *const *known = (const char *const *)names;
+    if (names) status = slc_images_number_classes(images, known, count, &done);
+    if (!status && needed && !done) status = refuse_folders(weights, images, classes, known, count);
+    slc_class_names_free(names, count);
     return status;
 }
 
