@@ -47,9 +47,7 @@ static int run_world(int rank, int size, void *context)
     if (model_replicas_equal(&m, &hash)) return 1;
     if (!rank) c->saved[c->at] = hash;
     RANK_CHECK(!sluice_checkpoint_save(m.rt, c->folder, NULL, 0));
-    model_end(&m);
-    sluice_world_destroy(m.world);
-    return 0;
+    return model_leave(&m);
 }
 
 static bool lacks_gpu;

@@ -225,9 +225,7 @@ static int without_intervals(int rank, int size, void *context)
     }
     RANK_CHECK(!sluice_runtime_progress_read(m.rt, NULL, "interval_steps", &open) && open == 0);
     RANK_CHECK(!sluice_checkpoint_save(m.rt, s->dir, NULL, 0));
-    model_end(&m);
-    sluice_world_destroy(m.world);
-    return 0;
+    return model_leave(&m);
 }
 
 /* Replicas that differ by roundings are saved as their owners have them. A run that loads begins with the values that
@@ -256,9 +254,7 @@ static int from_owners_as_rank(int rank, int size, void *context)
         if (run_steps(&m, RUN_ON) || end_hash(&m, &hash[k])) return 1;
     }
     RANK_CHECK(hash[0] == hash[1]);
-    model_end(&m);
-    sluice_world_destroy(m.world);
-    return 0;
+    return model_leave(&m);
 }
 
 static void of_zero_one_adam_in_compat(void **state)

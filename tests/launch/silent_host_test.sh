@@ -7,13 +7,6 @@
 a=sluice-silent-$$-a b=sluice-silent-$$-b
 pids=()
 
-remove() {
-    local pid
-    for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null; done
-    remove_hosts
-    rm -rf "$work"
-}
-
 start_rank() { # RANK NAMESPACE
     RANK=$1 WORLD_SIZE=2 MASTER_ADDR=10.98.0.1 MASTER_PORT=29500 SLUICE_JOB_TOKEN=silent-$$ UCX_NET_DEVICES=uplink \
         timeout 100 ip netns exec "$2" "$sluice" perf --op all_reduce -b 64K -e 64K -n 1000000 \
@@ -42,7 +35,7 @@ falls_silent() { # WHOSE-NAMESPACE
     [ $failed = 0 ] || cat "$work/err0" "$work/err1"
 }
 
-trap remove EXIT
+trap remove_hosts_and_ranks EXIT
 if ! make_hosts uplink 10.98.0.1/24 10.98.0.2/24 2>"$work/why"; then
     echo "SKIP: a host that falls silent: $(head -n 1 "$work/why")"
     exit 77

@@ -9,13 +9,6 @@ table=${2:-}
 a=sluice-hosts-$$-a b=sluice-hosts-$$-b
 pids=()
 
-remove() {
-    local pid
-    for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null; done
-    remove_hosts
-    rm -rf "$work"
-}
-
 add_bridges() { # as hosts have them that run a container each: the same address on both
     local host
     for host in $a $b; do
@@ -86,7 +79,7 @@ anew() { # B'S ADDRESS: the same two hosts, with a bridge that is there before t
     comes_true are_up 2>/dev/null
 }
 
-trap remove EXIT
+trap remove_hosts_and_ranks EXIT
 if ! { make_hosts eth0 10.99.0.1/24 10.99.0.2/24 && own_names; } 2>"$work/why"; then
     echo "SKIP: two hosts: $(head -n 1 "$work/why")"
     exit 77

@@ -136,9 +136,7 @@ static int train(int rank, int size, void *context)
         if (r->run.resumes && step == r->run.steps / 2 && resume(&m, r)) return 1;
     }
     if (model_peak_is_planned(&m)) return 1;
-    model_end(&m);
-    sluice_world_destroy(m.world);
-    return 0;
+    return model_leave(&m);
 }
 
 static bool lacks_gpu;

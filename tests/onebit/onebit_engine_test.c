@@ -22,13 +22,6 @@ static void passes(int ranks, rank_function function, const trial *t)
     assert_int_equal(run_ranks(ranks, function, (void *)(uintptr_t)t, 60), 0);
 }
 
-static int end(model *m)
-{
-    model_end(m);
-    sluice_world_destroy(m->world);
-    return 0;
-}
-
 /* ---- Replicas ---- */
 
 enum { MOST_STEPS = 400, LEAST_STEPS = 50 };
@@ -48,7 +41,7 @@ static int many_steps(int rank, int size, void *context)
         for (int r = 0; r < size; r++) RANK_CHECK(all[r] == chain);
         if (model_replicas_equal(&m, &hash)) return 1;
     }
-    return model_peak_is_planned(&m) || end(&m);
+    return model_peak_is_planned(&m) || model_leave(&m);
 }
 
 static void replicas_are_equal_for_many_steps(void **state)
@@ -194,7 +187,7 @@ static int moved(int rank, int size, void *context)
     }
     if (model_replicas_equal(&m, &hash) || model_peak_is_planned(&m)) return 1;
     RANK_CHECK(hash == expected);
-    return end(&m);
+    return model_leave(&m);
 }
 
 static void residues_move_with_their_units(void **state)
@@ -235,7 +228,7 @@ static int other_units(int rank, int size, void *context)
         if (model_replicas_equal(&m, &after)) return 1;
         RANK_CHECK(before == after);
     }
-    return model_peak_is_planned(&m) || end(&m);
+    return model_peak_is_planned(&m) || model_leave(&m);
 }
 
 static void units_may_become_onebit_and_stop(void **state)
@@ -285,7 +278,7 @@ static int skip_steps(int rank, int size, void *context)
         RANK_CHECK(bad == (weights[0] == weights[1]));
         RANK_CHECK(!bad || errors[0] == errors[1]);
     }
-    return model_peak_is_planned(&m) || end(&m);
+    return model_peak_is_planned(&m) || model_leave(&m);
 }
 
 static void a_skipped_step_changes_nothing(void **state)
@@ -315,7 +308,7 @@ static int stop_at_once(int rank, int size, void *context)
     RANK_CHECK(status == SLUICE_ERR_NON_FINITE);
     RANK_CHECK(strstr(sluice_last_error(), layer));
     RANK_CHECK(sluice_runtime_sync(m.rt) == SLUICE_ERR_NON_FINITE);
-    return end(&m);
+    return model_leave(&m);
 }
 
 static void a_gradient_that_is_not_finite_is_named_on_every_rank(void **state)
@@ -351,7 +344,7 @@ static int overflow(int rank, int size, void *context)
     }
     RANK_CHECK(failed_at || t->skip_nan);
     RANK_CHECK(!failed_at || strstr(sluice_last_error(), "\"l0"));
-    return end(&m);
+    return model_leave(&m);
 }
 
 static void what_overflows_is_no_step(void **state)
@@ -473,7 +466,7 @@ static int go_on(int rank, int size, void *context)
         if (model_step(&m, NULL)) return 1;
     if (model_replicas_equal(&m, &hash)) return 1;
     RANK_CHECK(hash == expected);
-    return end(&m);
+    return model_leave(&m);
 }
 
 static void state_written_back_goes_on_to_the_same_bits(void **state)
@@ -515,7 +508,7 @@ static int too_small(int rank, int size, void *context)
     if (model_layers(&m, &random)) return 1;
     RANK_CHECK(sluice_runtime_commit(m.rt) == SLUICE_ERR_BUDGET);
     RANK_CHECK(strstr(sluice_last_error(), "compressed phase"));
-    return end(&m);
+    return model_leave(&m);
 }
 
 static void a_budget_must_hold_every_phase(void **state)

@@ -40,9 +40,7 @@ static int run_recorded(int rank, int size, void *context)
     }
     if (!rank) memcpy(all->params, m.params, sizeof m.params);
     if (!rank) all->param_count = m.param_count;
-    model_end(&m);
-    sluice_world_destroy(m.world);
-    return 0;
+    return model_leave(&m);
 }
 
 /* ---- The optimizer alone ---- */

@@ -15,13 +15,6 @@ static void passes(int ranks, rank_function function, const void *context)
     assert_int_equal(run_ranks(ranks, function, (void *)(uintptr_t)context, 120), 0);
 }
 
-static int end(model *m)
-{
-    model_end(m);
-    sluice_world_destroy(m->world);
-    return 0;
-}
-
 /* 0/1 Adam refreshes each step up to 3, then every second up to 8, then every fourth; it exchanges each step from 13
  * on, every second from 18, every fourth from 23. */
 static trial zero_one(trial t)
@@ -172,7 +165,7 @@ static int rest_stays(int rank, int size, void *context)
     for (int a = 0; a < ARRAYS; a++)
         RANK_CHECK(stayed[a] || (a == 3 && strcmp(t->optimizer, "onebit_lamb")) ||
                    (a > 5 && strcmp(t->optimizer, "zero_one_adam")));
-    return end(&m);
+    return model_leave(&m);
 }
 
 static void what_is_left_out_stays(void **state)
@@ -214,7 +207,7 @@ static int bytes_are_those_of_kept_layers(int rank, int size, void *context)
     if (sent_without(&m, 6, &both) || sent_without(&m, 0, &again)) return 1;
     RANK_CHECK(one < all && other < all && all == again);
     RANK_CHECK(both == all - (all - one) - (all - other));
-    return end(&m);
+    return model_leave(&m);
 }
 
 static void bytes_sent(void **state)
@@ -391,14 +384,14 @@ static int refusals(int rank, int size, void *context)
     if (t->compat) {
         RANK_CHECK(sluice_step_begin(m.rt, &options) == SLUICE_ERR_UNSUPPORTED);
         RANK_CHECK(strstr(sluice_last_error(), "onebit_lamb with onebit.compat exchanges all parameters as one"));
-        return end(&m);
+        return model_leave(&m);
     }
     for (int step = 1; step < 20; step++) /* the last is a local one */
         if (model_step(&m, NULL)) return 1;
     RANK_CHECK(sluice_step_begin(m.rt, &options) == SLUICE_ERR_ARGUMENT);
     RANK_CHECK(strstr(sluice_last_error(), "layer \"l1\" is left out, but ranks hold different weights of it"));
     m.exchange = true;
-    return model_step(&m, NULL) || end(&m);
+    return model_step(&m, NULL) || model_leave(&m);
 }
 
 static void what_cannot_be_left_out(void **state)

@@ -290,9 +290,7 @@ static int run(int rank, int size, void *context)
     }
     RANK_CHECK(unsure * 20 < compared);
     if (model_peak_is_planned(&m)) return 1;
-    model_end(&m);
-    sluice_world_destroy(m.world);
-    return 0;
+    return model_leave(&m);
 }
 
 static void agrees(int ranks, trial t)

@@ -165,9 +165,7 @@ static int check_names(int rank, int size, void *context)
             if (array ? check_array(&m, p, r) : is_kind(r, "parameter") && check_number(&m, m.params[p].param, r))
                 return 1;
     }
-    model_end(&m);
-    sluice_world_destroy(m.world);
-    return 0;
+    return model_leave(&m);
 }
 
 static void the_header_names_what_there_is(void **state)
@@ -197,9 +195,7 @@ static int check_elsewhere(int rank, int size, void *context)
     RANK_CHECK(!sluice_param_state_count(m.params[0].param, "error_worker"));
     RANK_CHECK(sluice_param_state_read(m.params[0].param, "error_worker", 0, 1, &x) == SLUICE_ERR_ARGUMENT);
     if (ends_with_names("it has exp_avg, exp_avg_sq")) return 1;
-    model_end(&m);
-    sluice_world_destroy(m.world);
-    return 0;
+    return model_leave(&m);
 }
 
 static void own_arrays_are_there_where_something_is_compressed(void **state)

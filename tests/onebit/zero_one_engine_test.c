@@ -22,13 +22,6 @@ static void passes(int ranks, rank_function function, const trial *t)
     assert_int_equal(run_ranks(ranks, function, (void *)(uintptr_t)t, 240), 0);
 }
 
-static int end(model *m)
-{
-    model_end(m);
-    sluice_world_destroy(m->world);
-    return 0;
-}
-
 /* The schedule for var_freeze_step 12, scaler 3, local scaler 5 and clipper 4: it refreshes every step up to 3, every
  * second up to 8, then every fourth; it exchanges every step from 13, every second from 18, every fourth from 23. */
 enum { FREEZE = 12, STEPS = 34 };
@@ -86,7 +79,7 @@ static int run_recorded(int rank, int size, void *context)
     }
     if (!rank) memcpy(all->params, m.params, sizeof m.params);
     if (!rank) all->param_count = m.param_count;
-    return end(&m);
+    return model_leave(&m);
 }
 
 /* The arrays of one parameter on all ranks. */
@@ -294,7 +287,7 @@ static int many_steps(int rank, int size, void *context)
         if (inside > 0 && size > 1 ? refuses_readers(&m) : model_replicas_equal(&m, &hash)) return 1;
     }
     RANK_CHECK(size > 1 ? local > freeze : !local);
-    return model_peak_is_planned(&m) || end(&m);
+    return model_peak_is_planned(&m) || model_leave(&m);
 }
 
 static void replicas_are_equal_after_every_exchange(void **state)
@@ -391,7 +384,7 @@ static int apart_by_roundings(int rank, int size, void *context)
     for (uint32_t p = 0; p < m.param_count; p++)
         RANK_CHECK(!sluice_param_write(m.params[p].param, 0, m.params[p].count, v.read[p]));
     RANK_CHECK(sluice_runtime_replicas_equal(m.rt, &readable) && readable);
-    return end(&m);
+    return model_leave(&m);
 }
 
 static void compat_reads_the_owners_values(void **state)
@@ -463,7 +456,7 @@ static int accumulators(int rank, int size, void *context)
         RANK_CHECK(inside > 0 || !(most > 0));
     }
     RANK_CHECK(empty > 0 && moved > 0);
-    return end(&m);
+    return model_leave(&m);
 }
 
 static void the_accumulator_is_zero_after_an_exchange(void **state)
@@ -552,7 +545,7 @@ static int moved(int rank, int size, void *context)
     }
     if (model_replicas_equal(&m, &hash) || model_peak_is_planned(&m)) return 1;
     RANK_CHECK(hash == expected);
-    return end(&m);
+    return model_leave(&m);
 }
 
 static void residues_move_with_their_units(void **state)
@@ -585,7 +578,7 @@ static int skip_steps(int rank, int size, void *context)
         RANK_CHECK(!report.skipped && sluice_runtime_step(m.rt) == step);
         if ((!is_local(step) || m.exchange) && model_replicas_equal(&m, &hash)) return 1;
     }
-    return model_peak_is_planned(&m) || end(&m);
+    return model_peak_is_planned(&m) || model_leave(&m);
 }
 
 static void skipped_steps_are_made_again(void **state)

@@ -288,3 +288,10 @@ void model_end(model *m)
     sluice_runtime_destroy(m->rt);
     m->rt = NULL;
 }
+
+int model_leave(model *m)
+{
+    model_end(m);
+    sluice_world_destroy(m->world);
+    return 0;
+}

@@ -60,6 +60,7 @@ int model_build(model *m);
 int model_build_with(model *m, const sluice_config *config);
 int model_layers(model *m, uint64_t *random); /* registers layers and parameters, as part of model_build */
 void model_end(model *m);
+int model_leave(model *m); /* the end of a rank: model_end, and the world goes */
 
 /* A rank adds this to an element's gradient in a micro-batch of call number `call`. */
 float model_added(const model *m, uint32_t p, uint64_t i, uint64_t call, uint32_t batch, int rank, float value);

@@ -1,6 +1,7 @@
 /* Micro-batches may be shorter than the model: each gives the loss of a model that was made for its length, to the bit,
  * and a step the weights that padding to the whole length gives. Folded ones, of more sequences, train as a model that
  * was made for their shape, to the bit. Other lengths and numbers are refused, and change nothing. */
+#include "tests/support/base/folder.h"
 #include "tests/support/model/lone_model.h"
 
 #include "lib/base/numbers/random.h"
@@ -203,12 +204,6 @@ static void folded_batches_train_as_a_model_of_their_shape(void **state)
     }
 }
 
-static void refused(sluice_status status, const char *why)
-{
-    assert_int_equal(status, SLUICE_ERR_ARGUMENT);
-    if (!strstr(sluice_last_error(), why)) fail_msg("%s: lacks %s", sluice_last_error(), why);
-}
-
 static void other_lengths_are_refused(void **state)
 {
     (void)state;
@@ -218,22 +213,25 @@ static void other_lengths_are_refused(void **state)
     test_model several = create(c, LONGEST, STEP), one = create(c, LONGEST, 0);
     double loss;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        refused(sluice_model_evaluate(several.model, BATCH_OF(c, a, wrong[i]), &loss, NULL), "multiple of 4");
-        refused(sluice_model_evaluate(one.model, BATCH_OF(c, a, wrong[i]), &loss, NULL), "length_step");
+        fails(sluice_model_evaluate(several.model, BATCH_OF(c, a, wrong[i]), &loss, NULL), SLUICE_ERR_ARGUMENT,
+              "multiple of 4");
+        fails(sluice_model_evaluate(one.model, BATCH_OF(c, a, wrong[i]), &loss, NULL), SLUICE_ERR_ARGUMENT,
+              "length_step");
     }
     /* Between a forward and its backward. */
     must(sluice_step_begin(several.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-3)));
     must(sluice_model_forward(several.model, BATCH_OF(c, a, 4)));
-    refused(sluice_model_forward(several.model, BATCH_OF(c, a, 6)), "multiple of 4");
+    fails(sluice_model_forward(several.model, BATCH_OF(c, a, 6)), SLUICE_ERR_ARGUMENT, "multiple of 4");
     must(sluice_model_backward(several.model, &loss));
     assert_true(loss > 0 && loss < 10);
     test_model_destroy(&several);
 
     sluice_batch more = *BATCH_OF(c, a, 4);
     more.sequences = BATCH + 1;
-    refused(sluice_model_evaluate(one.model, BATCH_OF(c, a, 4), &loss, NULL), "length_step");
+    fails(sluice_model_evaluate(one.model, BATCH_OF(c, a, 4), &loss, NULL), SLUICE_ERR_ARGUMENT, "length_step");
     more.length = LONGEST;
-    refused(sluice_model_evaluate(one.model, &more, &loss, NULL), "4 sequences of 16 tokens; it must have 3");
+    fails(sluice_model_evaluate(one.model, &more, &loss, NULL), SLUICE_ERR_ARGUMENT,
+          "4 sequences of 16 tokens; it must have 3");
 
     sluice_model *model;
     const sluice_model_options cached =
@@ -242,14 +240,15 @@ static void other_lengths_are_refused(void **state)
     sluice_config config;
     sluice_config_init(&config);
     must(sluice_runtime_create(one.world, &config, &rt));
-    refused(sluice_model_create(rt, c, &cached, &model), "length_step");
+    fails(sluice_model_create(rt, c, &cached, &model), SLUICE_ERR_ARGUMENT, "length_step");
     sluice_model_options wrong_options = SLUICE_INIT(sluice_model_options, .batch = 1, .length = 8, .folds = true);
-    refused(sluice_model_create(rt, c, &wrong_options, &model), "folds goes with length_step");
+    fails(sluice_model_create(rt, c, &wrong_options, &model), SLUICE_ERR_ARGUMENT, "folds goes with length_step");
     wrong_options.length_step = 4;
     wrong_options.length_least = 6;
-    refused(sluice_model_create(rt, c, &wrong_options, &model), "length_least is 6; it must be a multiple of 4");
+    fails(sluice_model_create(rt, c, &wrong_options, &model), SLUICE_ERR_ARGUMENT,
+          "length_least is 6; it must be a multiple of 4");
     wrong_options.length_least = 12;
-    refused(sluice_model_create(rt, c, &wrong_options, &model), "at most 8");
+    fails(sluice_model_create(rt, c, &wrong_options, &model), SLUICE_ERR_ARGUMENT, "at most 8");
     sluice_runtime_destroy(rt);
     test_model_destroy(&one);
 }

@@ -1,6 +1,7 @@
 /* Steps of shapes that the model registers end with the weights of a run that has none, to the bit, whatever the plans
  * and whatever comes in between; a shape takes no more than the plan of the whole model, keeps to the budget, and comes
  * back to the plan that it had. What does not fit is refused, and ranks that ask for different shapes are told so. */
+#include "tests/support/base/folder.h"
 #include "tests/support/model/lone_model.h"
 #include "tests/support/ranks.h"
 
@@ -142,12 +143,6 @@ static void shapes_change_no_bit(void **state)
     }
 }
 
-static void refused(sluice_status status, const char *why)
-{
-    assert_int_equal(status, SLUICE_ERR_ARGUMENT);
-    if (!strstr(sluice_last_error(), why)) fail_msg("%s: lacks %s", sluice_last_error(), why);
-}
-
 static void wrong_shapes_are_refused(void **state)
 {
     (void)state;
@@ -156,13 +151,15 @@ static void wrong_shapes_are_refused(void **state)
     arrays a;
     double loss;
     const sluice_batch longer = draw_batch(c, 1, 12, &a);
-    refused(sluice_step_begin(t.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1, .shape = 3)), "shape 3");
+    fails(sluice_step_begin(t.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1, .shape = 3)),
+          SLUICE_ERR_ARGUMENT, "shape 3");
     const double wrong_extents[] = {-0.5, 1.5, NAN};
     for (int i = 0; i < 3; i++)
-        refused(sluice_step_begin(t.rt, &SLUICE_INIT(sluice_step_options, .shape = 2, .extent = wrong_extents[i])),
-                "give a share of the longest");
+        fails(sluice_step_begin(t.rt, &SLUICE_INIT(sluice_step_options, .shape = 2, .extent = wrong_extents[i])),
+              SLUICE_ERR_ARGUMENT, "give a share of the longest");
     must(sluice_step_begin(t.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-3, .shape = 2)));
-    refused(sluice_model_forward(t.model, &longer), "12 tokens a sequence in a step of shape 2, which has 8");
+    fails(sluice_model_forward(t.model, &longer), SLUICE_ERR_ARGUMENT,
+          "12 tokens a sequence in a step of shape 2, which has 8");
     const sluice_batch fits = draw_batch(c, 1, 8, &a);
     must(sluice_model_forward(t.model, &fits));
     must(sluice_model_backward(t.model, &loss));
@@ -184,7 +181,8 @@ static void wrong_shapes_are_refused(void **state)
         const sluice_model_options options =
             SLUICE_INIT(sluice_model_options, .batch = BATCH, .length = LONGEST, .length_step = STEP, .folds = folds,
                         .shape_lengths = folds ? shape_lengths : wrong[i], .shape_count = SHAPES);
-        refused(sluice_model_create(t.rt, c, &options, &model), folds ? "without folds" : "must be a multiple of 4");
+        fails(sluice_model_create(t.rt, c, &options, &model), SLUICE_ERR_ARGUMENT,
+              folds ? "without folds" : "must be a multiple of 4");
         sluice_runtime_destroy(t.rt);
     }
     sluice_world_destroy(t.world);

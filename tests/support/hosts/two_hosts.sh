@@ -29,3 +29,11 @@ remove_hosts() {
     for host in "$a" "$b"; do ip netns del "$host" 2>/dev/null; done
     rm -rf "/etc/netns/$a" "/etc/netns/$b"
 }
+
+# The end of a script whose ranks are ${pids[@]}.
+remove_hosts_and_ranks() {
+    local pid
+    for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null; done
+    remove_hosts
+    rm -rf "$work"
+}
