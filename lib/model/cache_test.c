@@ -33,13 +33,13 @@ static test_model create(const trial *t, uint32_t length, uint32_t room, bool ev
     runtime.schedule = "serial";
     runtime.threads = t->threads;
     runtime.precision = runtime.wire = t->precision;
-    must(sluice_world_create(NULL, &m.world));
-    must(sluice_runtime_create(m.world, &runtime, &m.rt));
+    works(sluice_world_create(NULL, &m.world));
+    works(sluice_runtime_create(m.world, &runtime, &m.rt));
     const sluice_model_options options = SLUICE_INIT(sluice_model_options, .batch = 1, .length = length,
                                                      .evaluates_only = evaluates_only, .cache_tokens = room);
-    must(sluice_model_create(m.rt, &config, &options, &m.model));
-    must(sluice_runtime_commit(m.rt));
-    must(sluice_model_init(m.model, 3));
+    works(sluice_model_create(m.rt, &config, &options, &m.model));
+    works(sluice_runtime_commit(m.rt));
+    works(sluice_model_init(m.model, 3));
     return m;
 }
 
@@ -50,7 +50,7 @@ static float *whole(const trial *t, const int32_t *tokens, bool evaluates_only)
     float *logits = malloc((size_t)t->room * t->vocabulary * sizeof *logits);
     double loss;
     assert_non_null(logits);
-    must(sluice_model_evaluate(m.model, &SLUICE_INIT(sluice_batch, .tokens = tokens), &loss, logits));
+    works(sluice_model_evaluate(m.model, &SLUICE_INIT(sluice_batch, .tokens = tokens), &loss, logits));
     test_model_destroy(&m);
     return logits;
 }
@@ -84,7 +84,7 @@ static double by_calls(const trial *t, test_model *m, const int32_t *tokens, con
     for (uint32_t done = sluice_model_cached(m->model), call = 0; done < t->room; done += count, call++) {
         if (call < 6 && t->calls[call]) count = t->calls[call];
         if (count > t->room - done) count = t->room - done;
-        must(sluice_model_extend(m->model, tokens + done, count, logits));
+        works(sluice_model_extend(m->model, tokens + done, count, logits));
         assert_int_equal(sluice_model_cached(m->model), done + count);
         most = fmax(most, distance(logits, want + (size_t)(done + count - 1) * t->vocabulary, t->vocabulary));
     }
@@ -113,9 +113,9 @@ static void the_logits_are_those_of_the_whole(void **state)
         print_message("channels %u, %u tokens, %s: largest distance %g\n", t->channels, t->room,
                       sluice_dtype_name(t->precision), most);
         assert_true(most <= t->most);
-        must(sluice_model_rewind(m.model, t->room / 2)); /* what is forgotten is computed again */
+        works(sluice_model_rewind(m.model, t->room / 2)); /* what is forgotten is computed again */
         assert_true(by_calls(t, &m, tokens, want) <= t->most);
-        must(sluice_model_rewind(m.model, 0));
+        works(sluice_model_rewind(m.model, 0));
         assert_true(by_calls(t, &m, tokens, want) <= t->most);
         test_model_destroy(&m);
         free(want), free(tokens);
@@ -139,7 +139,7 @@ static void a_model_that_only_evaluates_has_the_same_bits(void **state)
 static uint64_t planned(test_model *m)
 {
     sluice_memory_report report = SLUICE_INIT(sluice_memory_report);
-    must(sluice_runtime_memory(m->rt, &report));
+    works(sluice_runtime_memory(m->rt, &report));
     assert_true(report.peak_bytes <= report.planned_bytes);
     return report.planned_bytes;
 }
@@ -177,7 +177,7 @@ static void wrong_calls_are_refused(void **state)
     test_model m = create(&t, t.pass, t.room, false), plain = create(&t, 4, 0, true);
     refused(sluice_model_extend(m.model, tokens, 0, NULL), SLUICE_ERR_ARGUMENT, "at least one token");
     refused(sluice_model_extend(m.model, tokens, 9, NULL), SLUICE_ERR_ARGUMENT, "cache's 8");
-    must(sluice_model_extend(m.model, tokens, 5, NULL));
+    works(sluice_model_extend(m.model, tokens, 5, NULL));
     refused(sluice_model_extend(m.model, tokens, 4, logits), SLUICE_ERR_ARGUMENT, "4 tokens after 5");
     tokens[1] = 20;
     refused(sluice_model_extend(m.model, tokens, 2, logits), SLUICE_ERR_ARGUMENT, "token 20 at 1");
@@ -190,7 +190,7 @@ static void wrong_calls_are_refused(void **state)
     refused(sluice_model_extend(plain.model, tokens, 1, NULL), SLUICE_ERR_UNSUPPORTED, "cache_tokens");
     refused(sluice_model_rewind(plain.model, 0), SLUICE_ERR_UNSUPPORTED, "no cache");
     assert_int_equal(sluice_model_cached(plain.model), 0);
-    must(sluice_model_extend(m.model, (int32_t[3]){1, 2, 3}, 3, logits)); /* nothing has failed */
+    works(sluice_model_extend(m.model, (int32_t[3]){1, 2, 3}, 3, logits)); /* nothing has failed */
     test_model_destroy(&m), test_model_destroy(&plain);
 }
 
@@ -201,8 +201,8 @@ static void refused_options(const sluice_model_config *config, sluice_model_opti
     sluice_config runtime;
     sluice_model *model;
     sluice_config_init(&runtime);
-    must(sluice_world_create(NULL, &world));
-    must(sluice_runtime_create(world, &runtime, &rt));
+    works(sluice_world_create(NULL, &world));
+    works(sluice_runtime_create(world, &runtime, &rt));
     refused(sluice_model_create(rt, config, &options, &model), SLUICE_ERR_ARGUMENT, word);
     sluice_runtime_destroy(rt);
     sluice_world_destroy(world);
@@ -212,9 +212,9 @@ static void caches_that_cannot_be_are_refused(void **state)
 {
     (void)state;
     sluice_model_config gpt2 = SLUICE_INIT(sluice_model_config), bert = gpt2, vit = gpt2;
-    must(sluice_model_config_named("gpt2", "nano", &gpt2));
-    must(sluice_model_config_named("bert", "nano", &bert));
-    must(sluice_model_config_named("vit", "nano", &vit));
+    works(sluice_model_config_named("gpt2", "nano", &gpt2));
+    works(sluice_model_config_named("bert", "nano", &bert));
+    works(sluice_model_config_named("vit", "nano", &vit));
     const sluice_model_options good = SLUICE_INIT(sluice_model_options, .batch = 1, .length = 4, .cache_tokens = 8);
     sluice_model_options two = good, shorter = good, longer = good, images = good;
     two.batch = 2;

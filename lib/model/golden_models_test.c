@@ -1,7 +1,6 @@
 /* The models against transformers, which computed tiny random models in float64 (tests/golden/make_golden.py). Logits,
  * loss and the gradient of every parameter must agree: closely in fp32, within its rounding in bf16; and a run that
  * recomputes every block must equal one that does not, to the bit. All of it holds on a GPU too. */
-#include "tests/support/base/folder.h"
 #include "tests/support/model/lone_model.h"
 
 #include "lib/device/device.h"
@@ -42,11 +41,11 @@ static golden golden_open(const char *model)
     char path[600];
     snprintf(g.folder, sizeof g.folder, "%s/%s", SLUICE_GOLDEN_DIR, model);
     g.config = SLUICE_INIT(sluice_model_config);
-    must(sluice_model_config_read(g.folder, &g.config));
+    works(sluice_model_config_read(g.folder, &g.config));
     path_in(&g, "inputs.safetensors", path);
-    must(slc_model_inputs_read(path, &g.config, &g.inputs));
+    works(slc_model_inputs_read(path, &g.config, &g.inputs));
     path_in(&g, "expected.safetensors", path);
-    must(slc_safetensors_open(path, &g.expected));
+    works(slc_safetensors_open(path, &g.expected));
     return g;
 }
 
@@ -63,7 +62,7 @@ static float *expected(const golden *g, const char *name, uint64_t *count)
     if (!tensor) fail_msg("%s: no %s", g->folder, name);
     float *out = malloc((tensor->elements + 1) * sizeof *out);
     assert_non_null(out);
-    must(slc_tensors_read_float(g->expected, tensor, 0, tensor->elements, out));
+    works(slc_tensors_read_float(g->expected, tensor, 0, tensor->elements, out));
     *count = tensor->elements;
     return out;
 }
@@ -89,7 +88,7 @@ static test_model model_of(const golden *g, sluice_dtype precision, const char *
     test_model t =
         test_model_create_typed(&g->config, g->inputs.batch, g->inputs.length, 1, 1, recompute, precision, layers,
                                 has_shared_table(g) && !test_model_on_gpu() ? tied : SLUICE_TIED_JOINT);
-    must(sluice_model_load(t.model, g->folder, false));
+    works(sluice_model_load(t.model, g->folder, false));
     return t;
 }
 
@@ -113,7 +112,7 @@ static evaluation evaluate(const golden *g, test_model *t)
     double loss = NAN;
     assert_non_null(logits);
     for (uint64_t i = 0; i < count; i++) logits[i] = NAN;
-    must(sluice_model_evaluate(t->model, &g->inputs.given, &loss, logits));
+    works(sluice_model_evaluate(t->model, &g->inputs.given, &loss, logits));
     for (uint64_t i = 0; i < count; i++) out.logits = worse(out.logits, fabs((double)logits[i] - truth[i]));
     out.loss = fabs(loss - expected_loss(g));
     free(logits);
@@ -125,11 +124,11 @@ static double train_step(const golden *g, test_model *t)
 {
     const sluice_step_options options = SLUICE_INIT(sluice_step_options);
     double loss = 0;
-    must(sluice_step_begin(t->rt, &options));
-    must(sluice_model_forward(t->model, &g->inputs.given));
-    must(sluice_model_backward(t->model, &loss));
-    must(sluice_step_end(t->rt, NULL));
-    must(sluice_runtime_sync(t->rt));
+    works(sluice_step_begin(t->rt, &options));
+    works(sluice_model_forward(t->model, &g->inputs.given));
+    works(sluice_model_backward(t->model, &loss));
+    works(sluice_step_end(t->rt, NULL));
+    works(sluice_runtime_sync(t->rt));
     return loss;
 }
 
@@ -170,7 +169,7 @@ static void what_is_no_number_agrees_with_nothing(void **state)
     test_model t = model_of(&g, SLUICE_FP32, NULL, SLUICE_RECOMPUTE_NONE, SLUICE_TIED_JOINT);
     const uint32_t last = sluice_runtime_param_count(t.rt) - 1;
     assert_true(evaluate(&g, &t).logits <= 2e-5);
-    must(sluice_param_write(sluice_runtime_param(t.rt, last), 0, 1, &(float){NAN}));
+    works(sluice_param_write(sluice_runtime_param(t.rt, last), 0, 1, &(float){NAN}));
     const evaluation e = evaluate(&g, &t);
     assert_false(e.logits <= 2e-5);
     assert_false(e.loss <= 1e-5);
@@ -316,8 +315,8 @@ static void options_are_refused(const sluice_model_options *options, const char 
     sluice_model *model = NULL;
     sluice_config config;
     sluice_config_init(&config);
-    must(sluice_world_create(NULL, &world));
-    must(sluice_runtime_create(world, &config, &rt));
+    works(sluice_world_create(NULL, &world));
+    works(sluice_runtime_create(world, &config, &rt));
     assert_int_equal(sluice_model_create(rt, &g.config, options, &model), SLUICE_ERR_ARGUMENT);
     if (!strstr(sluice_last_error(), why)) fail_msg("%s: %s", what, sluice_last_error());
     sluice_runtime_destroy(rt);
@@ -360,13 +359,13 @@ static void weights_come_back(void **state)
         sluice_model_config config = SLUICE_INIT(sluice_model_config);
         char sha[2][65];
         if (i == 0) assert_non_null(mkdtemp(folder));
-        must(sluice_model_save(t.model, folder));
-        must(sluice_model_config_read(folder, &config));
+        works(sluice_model_save(t.model, folder));
+        works(sluice_model_config_read(folder, &config));
         assert_memory_equal(&config, &g.config, sizeof config);
         u = test_model_create(&config, g.inputs.batch, g.inputs.length, 1, 1, SLUICE_RECOMPUTE_NONE);
-        must(sluice_model_load(u.model, folder, false));
-        must(sluice_runtime_weights_sha256(t.rt, sha[0]));
-        must(sluice_runtime_weights_sha256(u.rt, sha[1]));
+        works(sluice_model_load(u.model, folder, false));
+        works(sluice_runtime_weights_sha256(t.rt, sha[0]));
+        works(sluice_runtime_weights_sha256(u.rt, sha[1]));
         assert_string_equal(sha[0], sha[1]);
         test_model_destroy(&u);
         test_model_destroy(&t);

@@ -73,7 +73,7 @@ static double *random_values(const shape *s, sluice_runtime *rt)
             piece[k] = piece[k] * 0.15f + (info.first == SLC_FIRST_ONE ? 1 : 0);
             values[first + k] = piece[k];
         }
-        must(sluice_param_write(sluice_runtime_param(rt, i), 0, info.count, piece));
+        works(sluice_param_write(sluice_runtime_param(rt, i), 0, info.count, piece));
         first += info.count;
     }
     free(piece);
@@ -89,8 +89,8 @@ static double reference_gradient(const shape *s, const text *t, const double *va
     memset(mean, 0, total * sizeof *mean);
     for (uint32_t m = 0; m < s->micro_batches; m++) {
         double loss = 0;
-        must(slc_gpt2_ref(&s->config, s->batch, s->length, t->tokens + m * t->rows, t->targets + m * t->rows, values,
-                          &loss, NULL, one));
+        works(slc_gpt2_ref(&s->config, s->batch, s->length, t->tokens + m * t->rows, t->targets + m * t->rows, values,
+                           &loss, NULL, one));
         for (uint64_t i = 0; i < total; i++) mean[i] += one[i] / s->micro_batches;
         sum += loss;
     }
@@ -102,15 +102,15 @@ static double train_step(const shape *s, const text *t, test_model *model)
 {
     const sluice_step_options options = SLUICE_INIT(sluice_step_options);
     double sum = 0;
-    must(sluice_step_begin(model->rt, &options));
+    works(sluice_step_begin(model->rt, &options));
     for (uint32_t m = 0; m < s->micro_batches; m++) {
         double loss = 0;
-        must(forward(model, t->tokens + m * t->rows, t->targets + m * t->rows));
-        must(sluice_model_backward(model->model, &loss));
+        works(forward(model, t->tokens + m * t->rows, t->targets + m * t->rows));
+        works(sluice_model_backward(model->model, &loss));
         sum += loss;
     }
-    must(sluice_step_end(model->rt, NULL));
-    must(sluice_runtime_sync(model->rt));
+    works(sluice_step_end(model->rt, NULL));
+    works(sluice_runtime_sync(model->rt));
     return sum / s->micro_batches;
 }
 
@@ -176,11 +176,11 @@ static float *gradients_of(const shape *s, const text *t, sluice_recompute recom
     assert_non_null(all);
     for (uint32_t i = 0; i < sluice_runtime_param_count(model.rt); i++) {
         sluice_param *param = sluice_runtime_param(model.rt, i);
-        must(sluice_param_state_read(param, "gradient", 0, sluice_param_count(param), to));
+        works(sluice_param_state_read(param, "gradient", 0, sluice_param_count(param), to));
         to += sluice_param_count(param);
     }
     sluice_memory_report memory = SLUICE_INIT(sluice_memory_report);
-    must(sluice_runtime_memory(model.rt, &memory));
+    works(sluice_runtime_memory(model.rt, &memory));
     *planned_bytes = memory.planned_bytes;
     test_model_destroy(&model);
     return all;
@@ -213,11 +213,11 @@ static void evaluation_agrees(void **state)
     double *truth = malloc(count * sizeof *truth);
     float *logits = malloc(count * sizeof *logits);
     assert_true(truth && logits);
-    must(slc_gpt2_ref(&s.config, s.batch, s.length, t.tokens, t.targets, values, &expected, truth, NULL));
-    must(evaluate(&model, t.tokens, t.targets, &loss, logits));
+    works(slc_gpt2_ref(&s.config, s.batch, s.length, t.tokens, t.targets, values, &expected, truth, NULL));
+    works(evaluate(&model, t.tokens, t.targets, &loss, logits));
     assert_true(fabs(loss - expected) < 1e-5 * expected);
     assert_true(relative_error(logits, truth, count) < 1e-5);
-    must(evaluate(&model, t.tokens, t.targets, &loss, NULL));
+    works(evaluate(&model, t.tokens, t.targets, &loss, NULL));
     assert_true(fabs(loss - expected) < 1e-5 * expected);
     test_model_destroy(&model);
     free(logits);
@@ -231,13 +231,13 @@ static void first_values_are_gpt2s(void **state)
     (void)state;
     sluice_model_config config = GPT2(2, 64, 4, 128, 256);
     test_model t = test_model_create(&config, 1, 8, 1, 1, SLUICE_RECOMPUTE_NONE);
-    must(sluice_model_init(t.model, 42));
+    works(sluice_model_init(t.model, 42));
     for (uint32_t i = 0; i < sluice_runtime_param_count(t.rt); i++) {
         slc_param_info info;
         assert_true(slc_param_info_at(&config, i, &info));
         float *value = malloc(info.count * sizeof *value);
         assert_non_null(value);
-        must(sluice_param_read(sluice_runtime_param(t.rt, i), 0, info.count, value));
+        works(sluice_param_read(sluice_runtime_param(t.rt, i), 0, info.count, value));
         double sum = 0, square = 0;
         for (uint64_t k = 0; k < info.count; k++) {
             sum += value[k];
@@ -271,8 +271,8 @@ static void bad_shapes_are_refused(void **state)
     sluice_runtime *rt = NULL;
     sluice_config config;
     sluice_config_init(&config);
-    must(sluice_world_create(NULL, &world));
-    must(sluice_runtime_create(world, &config, &rt));
+    works(sluice_world_create(NULL, &world));
+    works(sluice_runtime_create(world, &config, &rt));
     const sluice_model_config good = GPT2(1, 16, 2, 8, 16);
     sluice_model_config bad = good;
     bad.heads = 3;
@@ -294,13 +294,13 @@ static void a_bad_batch_and_a_stop_are_passed_on(void **state)
     (void)state;
     sluice_model_config config = GPT2(2, 16, 2, 8, 16);
     test_model t = test_model_create(&config, 1, 4, 1, 1, SLUICE_RECOMPUTE_NONE);
-    must(sluice_model_init(t.model, 1));
+    works(sluice_model_init(t.model, 1));
     const int32_t good[4] = {0, 1, 2, 3}, high[4] = {0, 1, 16, 3}, none[4] = {-1, -1, -1, -1};
     double loss = 0;
     assert_int_equal(evaluate(&t, high, good, &loss, NULL), SLUICE_ERR_ARGUMENT);
     assert_non_null(strstr(sluice_last_error(), "16"));
     assert_int_equal(evaluate(&t, good, high, &loss, NULL), SLUICE_ERR_ARGUMENT);
-    must(evaluate(&t, good, none, &loss, NULL));
+    works(evaluate(&t, good, none, &loss, NULL));
     assert_true(isnan(loss));
     const double divisors[] = {-1, NAN, INFINITY, 1e300, 1e-300};
     for (size_t i = 0; i < sizeof divisors / sizeof *divisors; i++) {
@@ -309,13 +309,13 @@ static void a_bad_batch_and_a_stop_are_passed_on(void **state)
         assert_int_equal(sluice_model_evaluate(t.model, &bad, &loss, NULL), SLUICE_ERR_ARGUMENT);
         assert_non_null(strstr(sluice_last_error(), "loss_divisor"));
     }
-    must(evaluate(&t, good, good, &loss, NULL)); /* the refusals above came before anything began */
+    works(evaluate(&t, good, good, &loss, NULL)); /* the refusals above came before anything began */
     assert_true(fabs(loss - log(16)) < 0.2);
 
     int calls = 0;
     const sluice_step_options options = SLUICE_INIT(sluice_step_options);
     sluice_model_check(t.model, stop_at_third, &calls);
-    must(sluice_step_begin(t.rt, &options));
+    works(sluice_step_begin(t.rt, &options));
     assert_int_equal(forward(&t, good, good), SLUICE_ERR_INTERRUPTED);
     assert_string_equal(sluice_last_error(), "the program's check: returned interrupted (-13)");
     assert_int_equal(calls, 3);
@@ -343,10 +343,10 @@ static void no_target_adds_zero(void **state)
     const sluice_batch batch = SLUICE_INIT(sluice_batch, .tokens = t.tokens, .targets = t.targets, .loss_divisor = 3);
     double loss;
     t.targets[0] = 1; /* whose loss is in memory when nothing is asked */
-    must(sluice_model_evaluate(model.model, &batch, &loss, NULL));
+    works(sluice_model_evaluate(model.model, &batch, &loss, NULL));
     assert_true(loss > 0);
     t.targets[0] = -1;
-    must(sluice_model_evaluate(model.model, &batch, &loss, NULL));
+    works(sluice_model_evaluate(model.model, &batch, &loss, NULL));
     assert_true(loss == 0);
     test_model_destroy(&model);
     free_text(&t);
@@ -364,13 +364,13 @@ static void a_forward_out_of_place_changes_nothing(void **state)
     for (uint64_t i = 0; i < t.rows; i++) other.targets[i] = (t.targets[i] + 1) % 32;
     const double alone = train_step(&s, &t, &model);
     const sluice_step_options options = SLUICE_INIT(sluice_step_options);
-    must(sluice_step_begin(model.rt, &options));
-    must(forward(&model, t.tokens, t.targets));
+    works(sluice_step_begin(model.rt, &options));
+    works(forward(&model, t.tokens, t.targets));
     assert_int_equal(forward(&model, other.tokens, other.targets), SLUICE_ERR_ORDER);
-    must(sluice_model_backward(model.model, &loss));
+    works(sluice_model_backward(model.model, &loss));
     assert_true(loss == alone);
-    must(sluice_step_end(model.rt, NULL));
-    must(sluice_model_loss(model.model, &loss));
+    works(sluice_step_end(model.rt, NULL));
+    works(sluice_model_loss(model.model, &loss));
     assert_true(loss == alone);
     test_model_destroy(&model);
     free_text(&t);
@@ -387,11 +387,11 @@ static void run_and_overwrite(test_model *model, const text *t, uint32_t micro_b
     assert_true(tokens && targets);
     memcpy(tokens, t->tokens + micro_batch * t->rows, bytes);
     memcpy(targets, t->targets + micro_batch * t->rows, bytes);
-    must(forward(model, tokens, targets));
+    works(forward(model, tokens, targets));
     memset(tokens, 0xff, bytes);
     memset(targets, 0, bytes);
     assert_int_equal(sluice_model_loss(model->model, &loss), SLUICE_ERR_ORDER);
-    must(sluice_model_backward(model->model, NULL));
+    works(sluice_model_backward(model->model, NULL));
     free(targets);
     free(tokens);
 }
@@ -399,7 +399,7 @@ static void run_and_overwrite(test_model *model, const text *t, uint32_t micro_b
 static double loss_of(test_model *model)
 {
     double loss = NAN;
-    must(sluice_model_loss(model->model, &loss));
+    works(sluice_model_loss(model->model, &loss));
     return loss;
 }
 
@@ -416,22 +416,22 @@ static void the_loss_of_a_step_is_the_mean_of_its_micro_batches(void **state)
     const double mean = train_step(&s, &t, &model);
     assert_true(loss_of(&model) == mean);
     for (uint32_t step = 0; step < 2; step++) {
-        must(sluice_step_begin(model.rt, &options));
+        works(sluice_step_begin(model.rt, &options));
         for (uint32_t m = 0; m < s.micro_batches; m++) run_and_overwrite(&model, &t, m);
         assert_true(loss_of(&model) == mean);
-        must(sluice_step_end(model.rt, NULL));
+        works(sluice_step_end(model.rt, NULL));
         assert_true(loss_of(&model) == mean);
-        must(evaluate(&model, t.tokens, t.targets, &loss, NULL));
+        works(evaluate(&model, t.tokens, t.targets, &loss, NULL));
         assert_true(loss_of(&model) == mean);
     }
     /* asked for behind each micro-batch, it is that one's */
-    must(sluice_step_begin(model.rt, &options));
+    works(sluice_step_begin(model.rt, &options));
     for (uint32_t m = 0; m < s.micro_batches; m++) {
         run_and_overwrite(&model, &t, m);
         each[m] = loss_of(&model);
     }
     assert_true((each[0] + each[1] + each[2]) / 3 == mean);
-    must(sluice_step_end(model.rt, NULL));
+    works(sluice_step_end(model.rt, NULL));
     test_model_destroy(&model);
     free(values);
     free_text(&t);

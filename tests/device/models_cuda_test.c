@@ -10,6 +10,7 @@
 #include "lib/base/numbers/random.h"
 #include "lib/device/device.h"
 #include "lib/optim/optimizers.h"
+#include "tests/support/base/folder.h"
 #include "tests/support/seed.h"
 
 #include <math.h>
@@ -46,11 +47,6 @@ typedef struct {
     uint64_t planned_bytes, peak_bytes;
 } outcome;
 
-static void must(sluice_status status)
-{
-    if (status) fail_msg("%s: %s", sluice_status_name(status), sluice_last_error());
-}
-
 static bool sees(const sluice_model_config *c)
 {
     return c->image_size > 0;
@@ -59,7 +55,7 @@ static bool sees(const sluice_model_config *c)
 static sluice_model_config config_of(const job *j)
 {
     sluice_model_config c = SLUICE_INIT(sluice_model_config);
-    must(sluice_model_config_named(j->family, "nano", &c));
+    works(sluice_model_config_named(j->family, "nano", &c));
     c.head = j->head;
     c.dropout = j->dropout;
     if (sees(&c) && c.head == SLUICE_HEAD_TOKENS) {
@@ -145,17 +141,17 @@ static void train(sluice_runtime *rt, sluice_model *model, const job *j, const d
     const sluice_model_config *c = sluice_model_get_config(model);
     const sluice_step_options options = SLUICE_INIT(sluice_step_options, .learning_rate = 1e-3);
     for (uint32_t step = 0; step < steps; step++) {
-        must(sluice_step_begin(rt, &options));
+        works(sluice_step_begin(rt, &options));
         for (uint32_t m = 0; m < j->micro_batches; m++) {
             sluice_batch batch = batch_of(c, d, m);
             batch.loss_divisor = divisor_of(j, d);
-            must(sluice_model_forward(model, &batch));
-            must(sluice_model_backward(model, NULL));
+            works(sluice_model_forward(model, &batch));
+            works(sluice_model_backward(model, NULL));
         }
-        must(sluice_step_end(rt, NULL));
-        must(sluice_model_loss(model, &out->losses[step]));
+        works(sluice_step_end(rt, NULL));
+        works(sluice_model_loss(model, &out->losses[step]));
     }
-    must(sluice_runtime_sync(rt));
+    works(sluice_runtime_sync(rt));
 }
 
 static void evaluate(sluice_model *model, const data *d, outcome *out)
@@ -164,7 +160,7 @@ static void evaluate(sluice_model *model, const data *d, outcome *out)
     const sluice_batch batch = batch_of(c, d, 0);
     out->logit_count = d->targets_each * (c->head == SLUICE_HEAD_CLASSES ? c->classes : c->vocabulary);
     out->logits = array(out->logit_count, sizeof *out->logits);
-    must(sluice_model_evaluate(model, &batch, &out->evaluation, out->logits));
+    works(sluice_model_evaluate(model, &batch, &out->evaluation, out->logits));
 }
 
 static outcome run_on(const char *device, const job *j, const sluice_model_config *c, const data *d, uint32_t steps)
@@ -184,15 +180,15 @@ static outcome run_on(const char *device, const job *j, const sluice_model_confi
     if (j->optimizer) config.optimizer_name = j->optimizer;
     const sluice_model_options options =
         SLUICE_INIT(sluice_model_options, .batch = BATCH, .length = sees(c) ? 0 : LENGTH, .dropout_seed = 3);
-    must(sluice_world_create(NULL, &world));
-    must(sluice_runtime_create(world, &config, &rt));
-    must(sluice_model_create(rt, c, &options, &model));
-    must(sluice_runtime_commit(rt));
-    must(sluice_model_init(model, 5));
+    works(sluice_world_create(NULL, &world));
+    works(sluice_runtime_create(world, &config, &rt));
+    works(sluice_model_create(rt, c, &options, &model));
+    works(sluice_runtime_commit(rt));
+    works(sluice_model_init(model, 5));
     train(rt, model, j, d, steps, &out);
-    must(sluice_runtime_weights_sha256(rt, out.weights));
+    works(sluice_runtime_weights_sha256(rt, out.weights));
     evaluate(model, d, &out);
-    must(sluice_runtime_memory(rt, &memory));
+    works(sluice_runtime_memory(rt, &memory));
     out.planned_bytes = memory.planned_bytes;
     out.peak_bytes = memory.peak_bytes;
     sluice_runtime_destroy(rt);

@@ -2,6 +2,7 @@
  * few others. */
 #include "lib/engine/model/registration.h"
 #include "lib/engine/runtime.h"
+#include "tests/support/base/folder.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,11 +26,6 @@ int __wrap_strcmp(const char *a, const char *b)
     return __real_strcmp(a, b);
 }
 
-static void must(sluice_status status)
-{
-    if (status) fail_msg("%s: %s", sluice_status_name(status), sluice_last_error());
-}
-
 static sluice_status add_param(sluice_layer *layer, const char *name)
 {
     sluice_param *param;
@@ -42,9 +38,9 @@ static void register_layers(sluice_runtime *rt)
         char name[24];
         sluice_layer *layer;
         snprintf(name, sizeof name, "h.%u", i);
-        must(sluice_layer_add(rt, name, &layer));
-        must(add_param(layer, "weight"));
-        must(add_param(layer, "bias"));
+        works(sluice_layer_add(rt, name, &layer));
+        works(add_param(layer, "weight"));
+        works(add_param(layer, "bias"));
     }
 }
 
@@ -56,8 +52,8 @@ static void names_are_found_among_thousands(void **state)
     sluice_layer *layer;
     sluice_config config;
     sluice_config_init(&config);
-    must(sluice_world_create(NULL, &world));
-    must(sluice_runtime_create(world, &config, &rt));
+    works(sluice_world_create(NULL, &world));
+    works(sluice_runtime_create(world, &config, &rt));
     assert_null(slc_find_layer(rt, "h.0"));
     comparisons = 0;
     register_layers(rt);

@@ -51,19 +51,19 @@ static double run_step(test_model *t, const inputs *in, const int32_t (*targets)
 {
     const bool sees = sluice_model_get_config(t->model)->family == SLUICE_BEIT;
     double loss, sum = 0;
-    must(sluice_step_begin(t->rt, &SLUICE_INIT(sluice_step_options, .gradient_scale = 1)));
+    works(sluice_step_begin(t->rt, &SLUICE_INIT(sluice_step_options, .gradient_scale = 1)));
     for (uint32_t m = 0; m < micro_batches; m++) {
         sluice_batch batch = SLUICE_INIT(sluice_batch, .targets = targets[m], .loss_divisor = (double)in->count);
         if (sees)
             batch.pixels = in->pixels, batch.masked_patches = in->masked;
         else
             batch.tokens = in->tokens;
-        must(sluice_model_forward(t->model, &batch));
-        must(sluice_model_backward(t->model, &loss));
+        works(sluice_model_forward(t->model, &batch));
+        works(sluice_model_backward(t->model, &loss));
         sum += loss;
     }
-    must(sluice_step_end(t->rt, NULL));
-    must(sluice_runtime_sync(t->rt));
+    works(sluice_step_end(t->rt, NULL));
+    works(sluice_runtime_sync(t->rt));
     return sum;
 }
 
@@ -71,7 +71,7 @@ static test_model make(const sluice_model_config *c, uint32_t micro_batches)
 {
     test_model t =
         test_model_create(c, BATCH, c->family == SLUICE_BEIT ? 0 : LENGTH, micro_batches, 2, SLUICE_RECOMPUTE_NONE);
-    must(sluice_model_init(t.model, 3));
+    works(sluice_model_init(t.model, 3));
     return t;
 }
 

@@ -1,7 +1,6 @@
 /* Micro-batches may be shorter than the model: each gives the loss of a model that was made for its length, to the bit,
  * and a step the weights that padding to the whole length gives. Folded ones, of more sequences, train as a model that
  * was made for their shape, to the bit. Other lengths and numbers are refused, and change nothing. */
-#include "tests/support/base/folder.h"
 #include "tests/support/model/lone_model.h"
 
 #include "lib/base/numbers/random.h"
@@ -71,7 +70,7 @@ static test_model create(const sluice_model_config *c, uint32_t length, uint32_t
     const sluice_model_options options =
         SLUICE_INIT(sluice_model_options, .batch = BATCH, .length = length, .length_step = step);
     const test_model t = test_model_open(&config, c, &options);
-    must(sluice_model_init(t.model, 7));
+    works(sluice_model_init(t.model, 7));
     return t;
 }
 
@@ -80,7 +79,7 @@ static double evaluate(test_model *t, const sluice_model_config *c, uint64_t num
 {
     const arrays a = make(c, number, longest, length ? length : longest);
     double loss;
-    must(sluice_model_evaluate(t->model, BATCH_OF(c, a, length), &loss, logits));
+    works(sluice_model_evaluate(t->model, BATCH_OF(c, a, length), &loss, logits));
     return loss;
 }
 
@@ -107,17 +106,17 @@ static void each_length_is_as_in_a_model_of_that_length(void **state)
 static void train(test_model *t, const sluice_model_config *c, bool padded, double losses[STEPS])
 {
     for (uint32_t s = 0; s < STEPS; s++) {
-        must(sluice_step_begin(t->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-3)));
+        works(sluice_step_begin(t->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-3)));
         for (uint32_t m = 0; m < MICRO_BATCHES; m++) {
             const uint32_t number = s * MICRO_BATCHES + m, length = padded ? LONGEST : lengths[number];
             const arrays a = make(c, number, lengths[number], length);
-            must(sluice_model_forward(t->model, BATCH_OF(c, a, length)));
-            must(sluice_model_backward(t->model, NULL));
+            works(sluice_model_forward(t->model, BATCH_OF(c, a, length)));
+            works(sluice_model_backward(t->model, NULL));
         }
-        must(sluice_step_end(t->rt, NULL));
-        must(sluice_model_loss(t->model, &losses[s]));
+        works(sluice_step_end(t->rt, NULL));
+        works(sluice_model_loss(t->model, &losses[s]));
     }
-    must(sluice_runtime_sync(t->rt));
+    works(sluice_runtime_sync(t->rt));
 }
 
 static double weights_apart(test_model *a, test_model *b)
@@ -128,8 +127,8 @@ static double weights_apart(test_model *a, test_model *b)
         const uint64_t count = sluice_param_count(one);
         float *x = malloc(count * sizeof *x), *y = malloc(count * sizeof *y);
         assert_true(x && y);
-        must(sluice_param_read(one, 0, count, x));
-        must(sluice_param_read(other, 0, count, y));
+        works(sluice_param_read(one, 0, count, x));
+        works(sluice_param_read(other, 0, count, y));
         for (uint64_t e = 0; e < count; e++) most = fmax(most, fabs((double)x[e] - y[e]));
         free(x);
         free(y);
@@ -167,7 +166,7 @@ static test_model create_folding(const sluice_model_config *c, bool folds)
                                made = SLUICE_INIT(sluice_model_options, .batch = FOLDED, .length = SHORT,
                                                   .dropout_seed = 5);
     const test_model t = test_model_open(&config, c, folds ? &folding : &made);
-    must(sluice_model_init(t.model, 7));
+    works(sluice_model_init(t.model, 7));
     return t;
 }
 
@@ -181,12 +180,12 @@ static double train_folded(test_model *t, const sluice_model_config *c, bool fol
         const sluice_batch batch = SLUICE_INIT(sluice_batch, .tokens = a.tokens, .types = c->types ? a.types : NULL,
                                                .targets = c->head == SLUICE_HEAD_CLASSES ? classes : a.targets,
                                                .length = folds ? SHORT : 0, .sequences = folds ? FOLDED : 0);
-        must(sluice_step_begin(t->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-3)));
-        must(sluice_model_forward(t->model, &batch));
-        must(sluice_model_backward(t->model, &loss));
-        must(sluice_step_end(t->rt, NULL));
+        works(sluice_step_begin(t->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-3)));
+        works(sluice_model_forward(t->model, &batch));
+        works(sluice_model_backward(t->model, &loss));
+        works(sluice_step_end(t->rt, NULL));
     }
-    must(sluice_runtime_sync(t->rt));
+    works(sluice_runtime_sync(t->rt));
     return loss;
 }
 
@@ -219,10 +218,10 @@ static void other_lengths_are_refused(void **state)
               "length_step");
     }
     /* Between a forward and its backward. */
-    must(sluice_step_begin(several.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-3)));
-    must(sluice_model_forward(several.model, BATCH_OF(c, a, 4)));
+    works(sluice_step_begin(several.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-3)));
+    works(sluice_model_forward(several.model, BATCH_OF(c, a, 4)));
     fails(sluice_model_forward(several.model, BATCH_OF(c, a, 6)), SLUICE_ERR_ARGUMENT, "multiple of 4");
-    must(sluice_model_backward(several.model, &loss));
+    works(sluice_model_backward(several.model, &loss));
     assert_true(loss > 0 && loss < 10);
     test_model_destroy(&several);
 
@@ -239,7 +238,7 @@ static void other_lengths_are_refused(void **state)
     sluice_runtime *rt;
     sluice_config config;
     sluice_config_init(&config);
-    must(sluice_runtime_create(one.world, &config, &rt));
+    works(sluice_runtime_create(one.world, &config, &rt));
     fails(sluice_model_create(rt, c, &cached, &model), SLUICE_ERR_ARGUMENT, "length_step");
     sluice_model_options wrong_options = SLUICE_INIT(sluice_model_options, .batch = 1, .length = 8, .folds = true);
     fails(sluice_model_create(rt, c, &wrong_options, &model), SLUICE_ERR_ARGUMENT, "folds goes with length_step");

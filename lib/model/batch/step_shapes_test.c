@@ -1,7 +1,6 @@
 /* Steps of shapes that the model registers end with the weights of a run that has none, to the bit, whatever the plans
  * and whatever comes in between; a shape takes no more than the plan of the whole model, keeps to the budget, and comes
  * back to the plan that it had. What does not fit is refused, and ranks that ask for different shapes are told so. */
-#include "tests/support/base/folder.h"
 #include "tests/support/model/lone_model.h"
 #include "tests/support/ranks.h"
 
@@ -42,7 +41,7 @@ static test_model create(const sluice_model_config *c, const char *schedule, slu
         SLUICE_INIT(sluice_model_options, .batch = BATCH, .length = LONGEST, .length_step = STEP, .dropout_seed = 5,
                     .shape_lengths = shapes ? shape_lengths : NULL, .shape_count = shapes ? SHAPES : 0);
     const test_model t = test_model_open(&config, c, &options);
-    must(sluice_model_init(t.model, 7));
+    works(sluice_model_init(t.model, 7));
     return t;
 }
 
@@ -65,18 +64,18 @@ static void step(test_model *t, const sluice_model_config *c, uint32_t number, s
     double loss;
     const sluice_batch batch = draw_batch(c, number, lengths[number], &a);
     const uint32_t shape = sluice_model_shape(t->model, lengths[number]);
-    must(sluice_step_begin(t->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-3, .shape = shape)));
+    works(sluice_step_begin(t->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-3, .shape = shape)));
     assert_int_equal(sluice_runtime_shape(t->rt), shape);
-    must(sluice_model_forward(t->model, &batch));
-    must(sluice_model_backward(t->model, &loss));
-    must(sluice_step_end(t->rt, report));
+    works(sluice_model_forward(t->model, &batch));
+    works(sluice_model_backward(t->model, &loss));
+    works(sluice_step_end(t->rt, report));
 }
 
 static void evaluate(test_model *t, const sluice_model_config *c, double *loss)
 {
     arrays a;
     const sluice_batch batch = draw_batch(c, 99, LONGEST, &a);
-    must(sluice_model_evaluate(t->model, &batch, loss, NULL));
+    works(sluice_model_evaluate(t->model, &batch, loss, NULL));
     assert_int_equal(sluice_runtime_shape(t->rt), 0);
 }
 
@@ -91,7 +90,7 @@ static void train(test_model *t, const sluice_model_config *c, double *loss, uin
         sluice_plan_report plan = SLUICE_INIT(sluice_plan_report);
         step(t, c, s, &report);
         const uint32_t shape = sluice_runtime_shape(t->rt);
-        must(sluice_runtime_plan(t->rt, &plan));
+        works(sluice_runtime_plan(t->rt, &plan));
         if (plan.planned_bytes > planned[shape]) planned[shape] = plan.planned_bytes;
         again += plans[shape] == report.plan;
         plans[shape] = report.plan;
@@ -99,14 +98,14 @@ static void train(test_model *t, const sluice_model_config *c, double *loss, uin
     }
     assert_true(again > 0);
     evaluate(t, c, loss);
-    must(sluice_runtime_weights_sha256(t->rt, hash));
+    works(sluice_runtime_weights_sha256(t->rt, hash));
 }
 
 static uint64_t budget_of(const sluice_model_config *c)
 {
     sluice_plan_report plan = SLUICE_INIT(sluice_plan_report);
     test_model t = create(c, "serial", SLUICE_RECOMPUTE_AUTO, 0, false);
-    must(sluice_runtime_plan(t.rt, &plan));
+    works(sluice_runtime_plan(t.rt, &plan));
     test_model_destroy(&t);
     return plan.planned_bytes;
 }
@@ -157,13 +156,13 @@ static void wrong_shapes_are_refused(void **state)
     for (int i = 0; i < 3; i++)
         fails(sluice_step_begin(t.rt, &SLUICE_INIT(sluice_step_options, .shape = 2, .extent = wrong_extents[i])),
               SLUICE_ERR_ARGUMENT, "give a share of the longest");
-    must(sluice_step_begin(t.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-3, .shape = 2)));
+    works(sluice_step_begin(t.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-3, .shape = 2)));
     fails(sluice_model_forward(t.model, &longer), SLUICE_ERR_ARGUMENT,
           "12 tokens a sequence in a step of shape 2, which has 8");
     const sluice_batch fits = draw_batch(c, 1, 8, &a);
-    must(sluice_model_forward(t.model, &fits));
-    must(sluice_model_backward(t.model, &loss));
-    must(sluice_step_end(t.rt, NULL));
+    works(sluice_model_forward(t.model, &fits));
+    works(sluice_model_backward(t.model, &loss));
+    works(sluice_step_end(t.rt, NULL));
     assert_int_equal(sluice_model_shape(t.model, 8), 2);
     assert_int_equal(sluice_model_shape(t.model, 9), 1);
     assert_int_equal(sluice_model_shape(t.model, 17), 0);
@@ -171,13 +170,13 @@ static void wrong_shapes_are_refused(void **state)
     test_model_destroy(&t);
 
     static const uint32_t wrong[][SHAPES] = {{16, 16}, {6, 4}, {32, 8}, {8, 0}};
-    must(sluice_world_create(NULL, &t.world));
+    works(sluice_world_create(NULL, &t.world));
     for (size_t i = 0; i <= sizeof wrong / sizeof *wrong; i++) {
         const bool folds = i == sizeof wrong / sizeof *wrong;
         sluice_config config;
         sluice_model *model;
         sluice_config_init(&config);
-        must(sluice_runtime_create(t.world, &config, &t.rt));
+        works(sluice_runtime_create(t.world, &config, &t.rt));
         const sluice_model_options options =
             SLUICE_INIT(sluice_model_options, .batch = BATCH, .length = LONGEST, .length_step = STEP, .folds = folds,
                         .shape_lengths = folds ? shape_lengths : wrong[i], .shape_count = SHAPES);

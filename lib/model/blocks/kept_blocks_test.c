@@ -41,7 +41,7 @@ static test_model make(const sluice_model_config *c, sluice_recompute recompute,
 {
     test_model t =
         test_model_create_typed(c, BATCH, sees(c) ? 0 : LENGTH, 1, 1, recompute, precision, NULL, SLUICE_TIED_JOINT);
-    must(sluice_model_init(t.model, 3));
+    works(sluice_model_init(t.model, 3));
     return t;
 }
 
@@ -78,18 +78,18 @@ static double run_step(test_model *t, const inputs *in, bool leaves_out)
     double loss;
     for (uint32_t b = 0; leaves_out && b < BLOCKS; b++)
         if (!kept[b]) left_out[options.layer_left_out_count++] = sluice_model_block(t->model, b);
-    must(sluice_step_begin(t->rt, &options));
-    must(sluice_model_forward(t->model, &in->batch));
-    must(sluice_model_backward(t->model, &loss));
-    must(sluice_step_end(t->rt, NULL));
-    must(sluice_runtime_sync(t->rt));
+    works(sluice_step_begin(t->rt, &options));
+    works(sluice_model_forward(t->model, &in->batch));
+    works(sluice_model_backward(t->model, &loss));
+    works(sluice_step_end(t->rt, NULL));
+    works(sluice_runtime_sync(t->rt));
     return loss;
 }
 
 static double evaluate(test_model *t, const inputs *in)
 {
     double loss;
-    must(sluice_model_evaluate(t->model, &in->batch, &loss, NULL));
+    works(sluice_model_evaluate(t->model, &in->batch, &loss, NULL));
     return loss;
 }
 
@@ -117,7 +117,7 @@ static float *read_values(sluice_param *param)
 {
     float *values = malloc(sluice_param_count(param) * sizeof *values);
     assert_non_null(values);
-    must(sluice_param_read(param, 0, sluice_param_count(param), values));
+    works(sluice_param_read(param, 0, sluice_param_count(param), values));
     return values;
 }
 
@@ -128,7 +128,7 @@ static void copy_kept(test_model *from, test_model *to)
         sluice_param *param = sluice_runtime_param(from->rt, p);
         if (!name_among_kept(sluice_param_name(param), name)) continue;
         float *values = read_values(param);
-        must(sluice_param_write(param_named(to->rt, name), 0, sluice_param_count(param), values));
+        works(sluice_param_write(param_named(to->rt, name), 0, sluice_param_count(param), values));
         free(values);
     }
 }
@@ -201,7 +201,7 @@ static void scale_weights(const sluice_model_config *c, test_model *t)
         if (!is_scaled(c, sluice_param_name(param), SCALED)) continue;
         float *values = read_values(param);
         for (uint64_t i = 0; i < sluice_param_count(param); i++) values[i] *= FACTOR;
-        must(sluice_param_write(param, 0, sluice_param_count(param), values));
+        works(sluice_param_write(param, 0, sluice_param_count(param), values));
         free(values);
         found++;
     }
@@ -235,7 +235,7 @@ static void factors_are_larger_weights(void **state)
                 test_model by_factor = make(&c, how, SLUICE_FP32), by_weights = make(&c, how, SLUICE_FP32);
                 inputs *in = make_inputs(&c);
                 const double plain = evaluate(&by_factor, in);
-                must(sluice_model_scale_branches(by_factor.model, SCALED, FACTOR));
+                works(sluice_model_scale_branches(by_factor.model, SCALED, FACTOR));
                 scale_weights(&c, &by_weights);
                 assert_true(run_step(&by_factor, in, false) == run_step(&by_weights, in, false));
                 compare_scaled(&c, &by_factor, &by_weights);
@@ -256,7 +256,8 @@ static void what_cannot_be_is_refused(void **state)
     test_model t = make(&bert, SLUICE_RECOMPUTE_NONE, SLUICE_FP32);
     inputs *in = make_inputs(&bert);
     const sluice_layer *one[] = {sluice_model_block(t.model, 1)};
-    must(sluice_step_begin(t.rt, &SLUICE_INIT(sluice_step_options, .layers_left_out = one, .layer_left_out_count = 1)));
+    works(
+        sluice_step_begin(t.rt, &SLUICE_INIT(sluice_step_options, .layers_left_out = one, .layer_left_out_count = 1)));
     assert_int_equal(sluice_model_forward(t.model, &in->batch), SLUICE_ERR_UNSUPPORTED);
     assert_non_null(strstr(sluice_last_error(), "its norms come after the branches"));
     assert_int_equal(sluice_model_scale_branches(t.model, 0, 2), SLUICE_ERR_UNSUPPORTED);
@@ -285,9 +286,10 @@ static void other_precisions_are_refused(void **state)
     test_model t = test_model_create_typed(&kinds[0], BATCH, LENGTH, 1, 1, SLUICE_RECOMPUTE_NONE, SLUICE_FP32,
                                            "h.2=bf16", SLUICE_TIED_JOINT);
     inputs *in = make_inputs(&kinds[0]);
-    must(sluice_model_init(t.model, 3));
+    works(sluice_model_init(t.model, 3));
     const sluice_layer *one[] = {sluice_model_block(t.model, 1)};
-    must(sluice_step_begin(t.rt, &SLUICE_INIT(sluice_step_options, .layers_left_out = one, .layer_left_out_count = 1)));
+    works(
+        sluice_step_begin(t.rt, &SLUICE_INIT(sluice_step_options, .layers_left_out = one, .layer_left_out_count = 1)));
     assert_int_equal(sluice_model_forward(t.model, &in->batch), SLUICE_ERR_UNSUPPORTED);
     assert_non_null(strstr(sluice_last_error(), "layer \"h.1\" is left out, but layers next to it"));
     free(in);

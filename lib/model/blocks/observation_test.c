@@ -34,7 +34,7 @@ static test_model create(const sluice_model_config *c, sluice_dtype precision, s
     const sluice_model_options options =
         SLUICE_INIT(sluice_model_options, .batch = BATCH, .length = LENGTH, .dropout_seed = 3, .observe = observe);
     const test_model t = test_model_open(&config, c, &options);
-    must(sluice_model_init(t.model, 7));
+    works(sluice_model_init(t.model, 7));
     return t;
 }
 
@@ -47,13 +47,13 @@ static sluice_batch batch_of(int32_t tokens[BATCH * LENGTH], uint64_t number)
 static void run_step(test_model *t, uint64_t number)
 {
     int32_t tokens[BATCH * LENGTH];
-    must(sluice_step_begin(t->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-2)));
+    works(sluice_step_begin(t->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-2)));
     for (uint64_t m = 0; m < MICRO_BATCHES; m++) {
         const sluice_batch batch = batch_of(tokens, number * MICRO_BATCHES + m);
-        must(sluice_model_forward(t->model, &batch));
-        must(sluice_model_backward(t->model, NULL));
+        works(sluice_model_forward(t->model, &batch));
+        works(sluice_model_backward(t->model, NULL));
     }
-    must(sluice_step_end(t->rt, NULL));
+    works(sluice_step_end(t->rt, NULL));
 }
 
 /* ---- Figures ---- */
@@ -71,7 +71,7 @@ static float *read_param(const test_model *t, const char *name)
     sluice_param *param = param_named(t, name);
     float *values = malloc(sluice_param_count(param) * sizeof *values);
     assert_non_null(values);
-    must(sluice_param_read(param, 0, sluice_param_count(param), values));
+    works(sluice_param_read(param, 0, sluice_param_count(param), values));
     return values;
 }
 
@@ -87,14 +87,14 @@ static void make_plain(const test_model *t, uint32_t block, double bias[CHANNELS
         sluice_param *weight = param_named(t, name);
         float *zeros = calloc(sluice_param_count(weight), sizeof *zeros);
         assert_non_null(zeros);
-        must(sluice_param_write(weight, 0, sluice_param_count(weight), zeros));
+        works(sluice_param_write(weight, 0, sluice_param_count(weight), zeros));
         free(zeros);
         for (uint32_t c = 0; c < CHANNELS; c++) {
             values[c] = (float)slc_random_below(9, 2 * block + (uint64_t)b, c, 1000) / 20000.0f - 0.03f;
             bias[c] += values[c];
         }
         snprintf(name, sizeof name, "h.%u.%s.bias", block, branches[b]);
-        must(sluice_param_write(param_named(t, name), 0, CHANNELS, values));
+        works(sluice_param_write(param_named(t, name), 0, CHANNELS, values));
     }
 }
 
@@ -122,9 +122,9 @@ static void figures_are_those_of_the_rows(void **state)
     double bias[LAYERS][CHANNELS], rows[BATCH * LENGTH][CHANNELS], ratio, cosine, wanted[2];
     int32_t tokens[BATCH * LENGTH];
     for (uint32_t i = 0; i < LAYERS; i++) make_plain(&t, i, bias[i]);
-    must(sluice_model_observed(t.model, 0, &ratio, &cosine));
+    works(sluice_model_observed(t.model, 0, &ratio, &cosine));
     assert_true(isnan(ratio) && isnan(cosine)); /* nothing was observed */
-    must(sluice_model_observe(t.model, true));
+    works(sluice_model_observe(t.model, true));
     run_step(&t, 1);
     batch_of(tokens, MICRO_BATCHES + MICRO_BATCHES - 1); /* the last one */
     for (uint32_t r = 0; r < BATCH * LENGTH; r++)
@@ -133,16 +133,16 @@ static void figures_are_those_of_the_rows(void **state)
                 (double)table[tokens[r] * CHANNELS + (int32_t)c] + (double)positions[r % LENGTH * CHANNELS + c];
     for (uint32_t i = 0; i < LAYERS; i++) {
         move_rows(rows, bias[i], &wanted[0], &wanted[1]);
-        must(sluice_model_observed(t.model, i, &ratio, &cosine));
+        works(sluice_model_observed(t.model, i, &ratio, &cosine));
         assert_true(fabs(ratio - wanted[0]) < 1e-5 * wanted[0]);
         assert_true(fabs(cosine - wanted[1]) < 1e-5);
     }
     assert_int_equal(sluice_model_observed(t.model, LAYERS, &ratio, &cosine), SLUICE_ERR_ARGUMENT);
-    must(sluice_model_observe(t.model, false));
-    must(sluice_model_observed(t.model, LAYERS - 1, &ratio, &cosine));
+    works(sluice_model_observe(t.model, false));
+    works(sluice_model_observed(t.model, LAYERS - 1, &ratio, &cosine));
     run_step(&t, 2);
     double later[2];
-    must(sluice_model_observed(t.model, LAYERS - 1, &later[0], &later[1]));
+    works(sluice_model_observed(t.model, LAYERS - 1, &later[0], &later[1]));
     assert_true(later[0] == ratio && later[1] == cosine); /* a step that nobody observed leaves them */
     free(table);
     free(positions);
@@ -156,10 +156,10 @@ static void train(const sluice_model_config *c, sluice_dtype precision, sluice_r
 {
     test_model t = create(c, precision, recompute, observe > 0);
     for (uint64_t step = 0; step < 3; step++) {
-        if (observe > 0) must(sluice_model_observe(t.model, observe == 1 || step % 2));
+        if (observe > 0) works(sluice_model_observe(t.model, observe == 1 || step % 2));
         run_step(&t, step);
     }
-    must(sluice_runtime_weights_sha256(t.rt, hash));
+    works(sluice_runtime_weights_sha256(t.rt, hash));
     test_model_destroy(&t);
 }
 
@@ -197,12 +197,12 @@ static void extents_are_those_of_the_elements(void **state)
         double sum = 0, most = 0;
         float *values = malloc(count * sizeof *values);
         assert_non_null(values);
-        must(sluice_param_state_read(param, "exp_avg_sq", 0, count, values));
+        works(sluice_param_state_read(param, "exp_avg_sq", 0, count, values));
         for (uint64_t i = 0; i < count; i++) {
             sum += (double)values[i] * (double)values[i];
             most = fmax(most, fabs((double)values[i]));
         }
-        must(sluice_param_state_extent(param, "exp_avg_sq", &squares, &largest));
+        works(sluice_param_state_extent(param, "exp_avg_sq", &squares, &largest));
         assert_true(fabs(squares - sum) <= 1e-12 * sum && largest == most && most > 0);
         assert_int_equal(sluice_param_state_extent(param, "exp_avg_cube", &squares, &largest), SLUICE_ERR_ARGUMENT);
         free(values);

@@ -74,10 +74,10 @@ static void write_output(slc_safetensors_writer *writer, uint32_t index, const s
 {
     float *values = malloc(o->from->elements * sizeof *values);
     assert_non_null(values);
-    must(slc_tensors_read_float(golden, o->from, 0, o->from->elements, values));
+    works(slc_tensors_read_float(golden, o->from, 0, o->from->elements, values));
     if (o->kind == FLAWED_COPY) values[o->from->elements - 1] += 0x1p-20f;
     if (o->kind == NAN_COPY) values[3] = NAN;
-    must(slc_safetensors_write_float(writer, index, o->from->elements, values));
+    works(slc_safetensors_write_float(writer, index, o->from->elements, values));
     free(values);
 }
 
@@ -86,15 +86,15 @@ static void write_tensors(const variant *v, const slc_tensors *golden)
     output outputs[TENSORS_MAX];
     slc_safetensors_writer *writer;
     const uint32_t count = list_outputs(v, golden, outputs);
-    must(slc_safetensors_create(path_of("model.safetensors"), &writer));
+    works(slc_safetensors_create(path_of("model.safetensors"), &writer));
     for (uint32_t i = 0, index; i < count; i++) {
         const output *o = &outputs[i];
         const bool flat = o->kind == FLAT_COPY;
-        must(slc_safetensors_declare(writer, o->name, o->kind == DOUBLE_COPY ? SLC_TENSOR_F64 : SLC_TENSOR_F32,
-                                     flat ? 1 : o->from->rank, flat ? &o->from->elements : o->from->shape, &index));
+        works(slc_safetensors_declare(writer, o->name, o->kind == DOUBLE_COPY ? SLC_TENSOR_F64 : SLC_TENSOR_F32,
+                                      flat ? 1 : o->from->rank, flat ? &o->from->elements : o->from->shape, &index));
     }
     for (uint32_t i = 0; i < count; i++) write_output(writer, i, golden, &outputs[i]);
-    must(slc_safetensors_commit(writer));
+    works(slc_safetensors_commit(writer));
     slc_safetensors_destroy(writer);
 }
 
@@ -123,7 +123,7 @@ static void make_files(const variant *v)
     slc_tensors *tensors;
     snprintf(golden, sizeof golden, "%s/%s", SLUICE_GOLDEN_DIR, v->folder);
     snprintf(path, sizeof path, "%s/model.safetensors", golden);
-    must(slc_safetensors_open(path, &tensors));
+    works(slc_safetensors_open(path, &tensors));
     write_tensors(v, tensors);
     slc_tensors_close(tensors);
     write_config(v, golden);
@@ -135,7 +135,7 @@ static void make_files(const variant *v)
 static test_model model_for(const char *folder, uint32_t classes)
 {
     sluice_model_config config = SLUICE_INIT(sluice_model_config);
-    must(sluice_model_config_read(folder, &config));
+    works(sluice_model_config_read(folder, &config));
     config.head = classes ? SLUICE_HEAD_CLASSES : SLUICE_HEAD_TOKENS;
     config.classes = classes;
     if (config.family == SLUICE_BEIT && !classes) {
@@ -143,7 +143,7 @@ static test_model model_for(const char *folder, uint32_t classes)
         if (!config.vocabulary) config.vocabulary = 11;
     }
     test_model t = test_model_create(&config, 1, config.context ? 8 : 0, 1, 1, SLUICE_RECOMPUTE_NONE);
-    must(sluice_model_init(t.model, 7));
+    works(sluice_model_init(t.model, 7));
     return t;
 }
 
@@ -151,7 +151,7 @@ static float *values_of(sluice_param *param)
 {
     float *values = malloc(sluice_param_count(param) * sizeof *values);
     assert_non_null(values);
-    must(sluice_param_read(param, 0, sluice_param_count(param), values));
+    works(sluice_param_read(param, 0, sluice_param_count(param), values));
     return values;
 }
 
@@ -177,7 +177,7 @@ static void has_the_bits(const variant *v, const test_model *t)
     slc_param_info info;
     const sluice_model_config *config = sluice_model_get_config(t->model);
     snprintf(path, sizeof path, "%s/%s/model.safetensors", SLUICE_GOLDEN_DIR, v->folder);
-    must(slc_safetensors_open(path, &golden));
+    works(slc_safetensors_open(path, &golden));
     for (uint32_t i = 0; slc_param_info_at(config, i, &info); i++) {
         const char *name = info.full_name;
         for (const edit *e = v->edits; e->kind; e++)
@@ -187,7 +187,7 @@ static void has_the_bits(const variant *v, const test_model *t)
         if (!tensor || tensor->elements != info.count) fail_msg("%s: %s is not new", v->folder, info.full_name);
         float *values = values_of(sluice_runtime_param(t->rt, i)), *wanted = malloc(info.count * sizeof *wanted);
         assert_non_null(wanted);
-        must(slc_tensors_read_float(golden, tensor, 0, info.count, wanted));
+        works(slc_tensors_read_float(golden, tensor, 0, info.count, wanted));
         if (memcmp(values, wanted, info.count * sizeof *values)) fail_msg("%s: %s differs", v->folder, info.full_name);
         free(values);
         free(wanted);
@@ -201,11 +201,11 @@ static void draws_what_is_new(const test_model *t)
     const float other = 0.75f;
     char before[65], after[65];
     slc_param_info info;
-    must(sluice_runtime_weights_sha256(t->rt, before));
+    works(sluice_runtime_weights_sha256(t->rt, before));
     for (uint32_t i = 0; slc_param_info_at(sluice_model_get_config(t->model), i, &info); i++)
-        if (is_new(t->model, info.full_name)) must(sluice_param_write(sluice_runtime_param(t->rt, i), 0, 1, &other));
-    must(sluice_model_init_new(t->model, 7));
-    must(sluice_runtime_weights_sha256(t->rt, after));
+        if (is_new(t->model, info.full_name)) works(sluice_param_write(sluice_runtime_param(t->rt, i), 0, 1, &other));
+    works(sluice_model_init_new(t->model, 7));
+    works(sluice_runtime_weights_sha256(t->rt, after));
     assert_string_equal(before, after);
 }
 
@@ -216,7 +216,7 @@ static void takes_all_but(const variant *v, uint32_t classes, bool new_head, con
     const char *name;
     make_files(v);
     test_model t = model_for(test_folder(), classes);
-    must(sluice_model_load(t.model, test_folder(), new_head));
+    works(sluice_model_load(t.model, test_folder(), new_head));
     for (uint32_t i = 0; (name = sluice_model_new_param(t.model, i)); i++)
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s ", name);
     if (strcmp(names, fresh)) fail_msg("%s, %u classes: new are %s, not %s", v->folder, classes, names, fresh);
@@ -231,9 +231,9 @@ static void is_refused(const variant *v, uint32_t classes, bool new_head, sluice
     snprintf(golden, sizeof golden, "%s/%s", SLUICE_GOLDEN_DIR, v->folder);
     test_model t = model_for(golden, classes);
     make_files(v);
-    must(sluice_runtime_weights_sha256(t.rt, before));
+    works(sluice_runtime_weights_sha256(t.rt, before));
     fails(sluice_model_load(t.model, test_folder(), new_head), expected, why);
-    must(sluice_runtime_weights_sha256(t.rt, after));
+    works(sluice_runtime_weights_sha256(t.rt, after));
     assert_string_equal(before, after);
     test_model_destroy(&t);
 }
@@ -436,13 +436,13 @@ static void padding_comes_back(void **state)
         make_files(&v);
         test_model t = model_for(test_folder(), 0);
         assert_int_equal(sluice_model_get_config(t.model)->padding, cases[i].padding);
-        must(sluice_model_save(t.model, test_folder()));
+        works(sluice_model_save(t.model, test_folder()));
         FILE *file = fopen(path_of("config.json"), "r");
         assert_non_null(file);
         assert_true(fread(text, 1, sizeof text - 1, file) > 0);
         fclose(file);
         if (!strstr(text, cases[i].saved)) fail_msg("no %s in %s", cases[i].saved, text);
-        must(sluice_model_config_read(test_folder(), &config));
+        works(sluice_model_config_read(test_folder(), &config));
         assert_int_equal(config.padding, cases[i].padding);
         test_model_destroy(&t);
     }

@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void must(sluice_status status)
-{
-    if (status) fail_msg("%s: %s", sluice_status_name(status), sluice_last_error());
-}
-
 static const char *test_device = "cpu"; /* of the models that are made */
 static double test_label_smoothing;     /* the same */
 static bool test_scales_branches;       /* the same */
@@ -39,10 +34,10 @@ test_model test_model_open(const sluice_config *config, const sluice_model_confi
                            const sluice_model_options *options)
 {
     test_model t = {0};
-    must(sluice_world_create(NULL, &t.world));
-    must(sluice_runtime_create(t.world, config, &t.rt));
-    must(sluice_model_create(t.rt, model, options, &t.model));
-    must(sluice_runtime_commit(t.rt));
+    works(sluice_world_create(NULL, &t.world));
+    works(sluice_runtime_create(t.world, config, &t.rt));
+    works(sluice_model_create(t.rt, model, options, &t.model));
+    works(sluice_runtime_commit(t.rt));
     return t;
 }
 
@@ -86,7 +81,7 @@ float *read_gradient(sluice_param *param)
     uint64_t count = sluice_param_count(param);
     float *gradient = malloc(count * sizeof *gradient);
     assert_non_null(gradient);
-    must(sluice_param_state_read(param, "gradient", 0, count, gradient));
+    works(sluice_param_state_read(param, "gradient", 0, count, gradient));
     return gradient;
 }
 

@@ -2,22 +2,16 @@
  * gradient that it was given as its state, where a test can read it. */
 #pragma once
 
-#include <setjmp.h>
+#include "tests/support/base/folder.h"
+
 #include <sluice/model.h>
 #include <sluice/sluice.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 typedef struct {
     sluice_world *world;
     sluice_runtime *rt;
     sluice_model *model;
 } test_model;
-
-/* Fails with the error line if `status` is an error. */
-void must(sluice_status status);
 
 /* Models that are made from now on are on this device ("cpu" before the first call), with this smoothing of labels. */
 void test_models_on(const char *device);
