@@ -145,8 +145,8 @@ static void add_value_gathers(unit_families *s)
     add_family(s, gather);
 }
 
-/* For bounds: an update may run anywhere after the step's gradients that it needs and before the parameter's first
- * reader in the next step, whatever lies between its reduction and its gather. */
+/* A bound lets an update run anywhere after the step's gradients that it needs and before the parameter's first reader
+ * in the next step, whatever lies between its reduction and its gather. */
 static void add_updates(unit_families *s)
 {
     const slc_slot_model_parts *p = s->parts;
@@ -202,7 +202,7 @@ static void add_update_before(const unit_families *s, slc_flow_family *gather)
     gather->awaited = has_thread_wait(s);
 }
 
-/* For bounds: the first position for a window that a micro-batch, numbered from 0, gathers after the step has begun.
+/* Returns the first position that a bound allows for a window which micro-batch m gathers after the step has begun.
  * That may be at once, unless the micro-batch before has the same window in the same place. */
 static uint32_t first_free(const unit_families *s, uint32_t m, uint32_t w, const slc_window *window)
 {

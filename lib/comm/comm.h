@@ -80,7 +80,7 @@ struct slc_op {
     float scale;     /* reductions of float32 and bfloat16: the sum is multiplied by it once */
     bool accumulate; /* reduce_scatter: dst += scale * sum instead of dst = */
     int root;
-    /* On a device that runs ahead, with other ranks; elsewhere they change nothing. */
+    /* These two matter on a device that runs ahead, with other ranks; elsewhere they change nothing. */
     bool any_order; /* a sum may be the transport's own, in an order of additions that it chooses */
     bool alone;     /* nothing follows the communication, not even the operation's own kernels, before the device has
                        done it: for kernels that are launched for the first time, which may wait for all of the device */

@@ -272,8 +272,8 @@ static void answers_are_legal_and_bounds_are_bounds(void **state)
     assert_true(split > jobs / 10);
 }
 
-/* Without the solver, asked for or for want of one: never slower than a baseline, nor than the mixtures of `mixed`,
- * never faster than what the budget allows, and the plan says who made it. */
+/* A plan that is made without the solver, because somebody asked for that or there is none, is never slower than a
+ * baseline nor than the mixtures of `mixed`, and never faster than what the budget allows. It says who made it. */
 static void the_portfolio_plans_without_a_solver(void **state)
 {
     (void)state;

@@ -36,8 +36,8 @@ typedef struct {
     slc_pipeline_forecast forecast;
     double bound_s;  /* no cuts of this profile make a step of this schedule shorter */
     uint32_t rounds; /* how often the programmes were asked again with the times of simulated stages */
-    /* If the schedule does not flush: stages whose replicas need not be equal, which PipeDream's programme finds for
-     * all ranks, and their step. No such stages are planned or run. */
+    /* Stages whose replicas need not be equal, which PipeDream's programme finds for all ranks if the schedule does
+     * not flush, and their step. No such stages are planned or run. */
     slc_steady_stage *unequal;
     uint32_t unequal_count; /* 0: nothing fits, or the schedule flushes */
     double unequal_s;

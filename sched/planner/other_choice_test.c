@@ -96,9 +96,8 @@ static void check_unit(const slc_profile *profile, const slc_plan_request *made_
     }
 }
 
-/* Under the default schedule and under one that searches no order, in steps of plain and of compressed optimizers: the
- * step that is told is that of the fastest plan in which another strategy is forced, and the bytes are enough for it.
- */
+/* The step that is told is that of the fastest plan in which another strategy is forced, and the bytes are enough for
+ * it: under the default schedule and one that searches no order, in steps of plain and of compressed optimizers. */
 static void what_is_told_holds(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* No overlap: every slot waits for every operation before it, every operation for every slot before it. A trainer
- * without a scheduler works like this, and no schedule needs less memory. schedulers_test.c covers this file. */
+/* The schedule serial overlaps nothing: every slot waits for every operation before it, every operation for every slot
+ * before it. A trainer without a scheduler works like this, and no schedule needs less memory. schedulers_test.c covers
+ * this file. */
 #include "lib/plan/strategy_table.h"
 #include "sched/scheduler.h"
 

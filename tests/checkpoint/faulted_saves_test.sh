@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Saves that lie behind steps lose nothing: runs are killed and stopped at drawn moments, and disks of drawn sizes fill up.
-# What is left is whole, it is no older than what had been saved before, and a run that goes on from it has the weights of
-# one that was never stopped. power_loss_test.c draws losses of power.
+# The checkpoint that is left is whole, it is no older than what had been saved before, and a run that goes on from it has
+# the weights of one that was never stopped. power_loss_test.c draws losses of power.
 # Labels: all_only
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train

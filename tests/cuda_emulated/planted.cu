@@ -270,8 +270,8 @@ static void load_beside_collective(cudaStream_t s, bool right)
     cudaFree(x);
 }
 
-/* Does what load_beside_collective does, but the other rank has come in time. That is chance, and
- * SLUICE_EMULATED_LOADED=1 stops a program that relies on it. */
+/* load_after_collective loads a kernel as load_beside_collective does, but the other rank has come in time. That is
+ * chance, and SLUICE_EMULATED_LOADED=1 stops a program that relies on it. */
 static void load_after_collective(cudaStream_t s, bool right)
 {
     static std::atomic<bool> came{true};

@@ -96,8 +96,8 @@ static void equal_to_data_parallel_ranks(void **state)
     }
 }
 
-/* Both promises over so many steps, for each model, number of stages and schedule, with one and two replicas. What else
- * there is to choose is drawn. The first argument "long" asks for it. */
+/* Both promises hold over STEPS_MOST steps, for each model, number of stages and schedule, with one and two replicas.
+ * What else there is to choose is drawn. The first argument "long" asks for this test. */
 static void promises_hold_for_long(void **state)
 {
     static const char *const schedules[] = {"gpipe", "1f1b", "interleaved"}, *const strategies[] = {"dp", "oss", "sdp",

@@ -7,7 +7,7 @@ header=$include/sluice/config.h
 library=$(dirname "$sluice")/../lib/sluice
 sed -n 's|^ \*   \([a-z0-9_.]* = [^ ]*\).*|\1|p' "$header" >"$work/defaults"
 
-# Without comments.
+# The preprocessor leaves the header's comments out.
 "${CC:-cc}" -E -P -I "$include" "$header" >"$work/header"
 
 fields() { # STRUCT: the names in it

@@ -27,7 +27,7 @@ environment() {
     check 'files' '0,error 0,1,error 1' "$(cd "$work/files" && cat 0.out 0.err 1.out 1.err | paste -sd,)"
 }
 
-# As the documents have it: in a clone, with the release build's command.
+# The script runs in a clone with the release build's command, as the documents have it.
 in_a_clone() {
     mkdir -p "$work/clone/bench/compare/networks" "$work/clone/build/release/bench"
     cp "$script" "$work/clone/bench/compare/networks"

@@ -317,7 +317,7 @@ static char *send_memory(const fuzzer *f, const operation *o)
     return (copy.in_place ? f->memory.receive : f->memory.send) + o->place + send_at;
 }
 
-/* In place, the receive buffer of the one is inside the send buffer of the other. */
+/* Returns where an operation receives; one in place sends from the same buffer. */
 static char *receive_memory(const fuzzer *f, const operation *o)
 {
     operation copy = *o;

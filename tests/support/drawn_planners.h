@@ -12,8 +12,8 @@ sluice_status plan_as_named(void *context, const slc_job *job, const slc_plan_re
 /* Fuses neighbours that may be one unit: each pair with a chance that the seed draws, from never to always. */
 sluice_status fuse_drawn(void *context, const slc_job *job, const slc_fuse_request *request, uint32_t *group);
 
-/* Both of these let a re-plan draw units anew: every plan is predicted to be faster than all before, and every schedule
- * wants times, which it does not look at. */
+/* A re-plan draws units anew with these two: each plan of plan_ever_faster is predicted to be faster than all before,
+ * and by wants_unread_times every schedule wants times, which it does not look at. */
 sluice_status plan_ever_faster(void *context, const slc_job *job, const slc_plan_request *request,
                                slc_plan_answer *answer);
 bool wants_unread_times(void *context, const char *schedule);

@@ -19,9 +19,9 @@ uint32_t engine_oracle_rows(const known_param *k, int rank, uint64_t step, uint3
 /* Returns the micro-batches of a step: all that there are at most, or a number that the step decides. */
 uint32_t engine_oracle_micro_batches(const trial *t, uint64_t step);
 
-/* Does a step leave the layer out? Never the first or the last one, nor one that looks rows up. And how many updates
- * a parameter has had after a step. */
+/* True if a step leaves the layer out: never the first or the last one, nor one that looks rows up. */
 bool engine_oracle_leaves_out(const engine_model *w, uint64_t step, uint32_t layer);
+/* Returns how many updates a parameter has had after a step. */
 uint64_t engine_oracle_updates(const engine_model *w, const known_param *k, uint64_t step);
 
 /* Returns the settings of a step, which differ from step to step. Rates of groups, where it has some, are static. */

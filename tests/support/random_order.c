@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* When an item starts: slot i of a step starts at i, and the first slot of the next step at `slots`. */
+/* An item and its moment: slot i of a step starts at i, and the first slot of the next step at `slots`. */
 typedef struct {
     slc_item item;
     double at;

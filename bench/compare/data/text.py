@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""How long a text takes to become tokens: `sluice-lab tokenize` beside Hugging Face's tokenizers, with the same
-tokenizer.json, by turns, bound to the same core.
+"""Measures how long a text takes to become tokens: `sluice-lab tokenize` beside Hugging Face's tokenizers, with the
+same tokenizer.json, by turns, bound to the same core.
 
     text.py [--lab PATH] [--text FILE] [--megabytes N] [--vocabulary N] [--kinds bpe,wordpiece] [--cores LIST] [--rounds N]
             [--json FILE]
@@ -70,7 +70,8 @@ def theirs(made, lines):
 
 
 def same_tokens(out, encoded):
-    """Of what the laboratory writes for each text: its tokens, the number of bytes, and the bytes with a line feed."""
+    """True if the laboratory's tokens are those of tokenizers. Of each text it writes the tokens in a line, the number
+    of bytes in another, then the bytes and a line feed."""
     at = 0
     for one in encoded:
         end = out.index(b"\n", at)

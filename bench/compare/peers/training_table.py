@@ -27,7 +27,7 @@ def read(folder):
 
 
 def products(path):
-    """For each type the median pace of products alone, of Sluice and of PyTorch, in billions of operations a second."""
+    """The median paces of products alone, of Sluice and of PyTorch, in billions of operations a second, by type."""
     with open(path) as file:
         rows = json.load(file)["rows"]
     return {kind: [statistics.median(row[side] for row in rows if row["type"] == kind)

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* When an operation ran in one of the steps, on the clock of its rank's host. Both times are 0 if the shim could not
+/* The time of an operation in one of the steps, on the clock of its rank's host. Both ends are 0 if the shim could not
  * take them. */
 typedef struct {
     int64_t begin_ns, end_ns;

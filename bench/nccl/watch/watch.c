@@ -157,8 +157,8 @@ static bool any_alive(const watch *w)
     return false;
 }
 
-/* Is there a program to watch? A record that stays for a while after an orderly end, for others that may still wait for
- * its process, is none. */
+/* True if there is a program to watch. None is a record that stays for a while after an orderly end because others may
+ * still wait for its process. */
 static bool any_program(const watch *w)
 {
     for (size_t i = 0; i < w->records->count; i++)

@@ -39,7 +39,7 @@ static sluice_status path_in(const trade *t, const char *name, char *path)
 
 /* ---- Planning ---- */
 
-/* If no budget is given, takes the middle of the range in which there is something to choose. */
+/* Takes the budget that is given, or else the middle of the range in which there is something to choose. */
 static sluice_status find_budget(trade *t)
 {
     const char *text = t->options->budgets.text[0];
@@ -193,7 +193,8 @@ typedef struct {
     char folder[SLC_FOLDER_BYTES];
 } opened;
 
-/* If *finished is set, the rank that leads has the finished document in t->document. */
+/* Rank 0 opens the folder of --output. If *finished is set, the trade-off was measured before, and the rank that leads
+ * has its document in t->document. */
 static sluice_status open_folder(trade *t, int ranks, bool *finished)
 {
     opened all = {0};

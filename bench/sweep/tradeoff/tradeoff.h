@@ -14,5 +14,5 @@
 sluice_status slc_bench_tradeoff_measure(sluice_world *world, slc_bench_options *options,
                                          const volatile sig_atomic_t *stops, FILE *out);
 
-/* Does the same from options->profile, without training. */
+/* Plans and simulates every share from options->profile, and trains none. Errors as above. */
 sluice_status slc_bench_tradeoff_predict(slc_bench_options *options, FILE *out);

@@ -8,10 +8,10 @@
 /* All fields but dropout, which is an option; NULL: no memory. The caller decreases the reference. */
 json_t *slc_training_shape_json(const sluice_model_config *model);
 
-/* Does the reverse; *out is begun with SLUICE_INIT. False: a field is missing or no number, or there can be no such
- * model. */
+/* Makes a configuration of that JSON; *out is begun with SLUICE_INIT. False: a field is missing or no number, or there
+ * can be no such model. */
 bool slc_training_shape_read(const json_t *shape, sluice_model_config *out);
 
-/* Are weights of `a` weights of `b`? Where not, `what` gets the first difference, as "4 layers, and this run's has 6".
- */
+/* True if weights of `a` are weights of `b`. Where not, `what` gets the first difference, as "4 layers, and this run's
+ * has 6". */
 bool slc_training_shape_equal(const sluice_model_config *a, const sluice_model_config *b, char what[128]);

@@ -84,7 +84,7 @@ static void add_dy(dense *d, dense *next)
     CHECK(sluice_activation_add(next->layer, &dy, &d->dy_held));
 }
 
-/* In each step: the end of the one before may have moved them. */
+/* Activations are found again in each step, because the end of the one before may have moved them. */
 static void find_activations(void)
 {
     for (int l = 0; l + 1 < LAYERS; l++) {

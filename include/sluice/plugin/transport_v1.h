@@ -47,7 +47,7 @@ struct sluice_transport_host_v1 {
      * caller opens and closes it with this same host struct. */
     sluice_status (*load)(void *context, const char *name, const sluice_transport_v1 **table);
 
-    /* To be called once per peer when it turns out to be unreachable. Only from progress. */
+    /* The transport calls this once per peer when it turns out to be unreachable, and only from progress. */
     void (*peer_lost)(void *context, int rank, const char *why);
 };
 
@@ -97,7 +97,7 @@ struct sluice_transport_v1 {
      * 8; the same in every call). */
     int (*descriptors)(void *self, int *fds, int capacity);
 
-    /* Before sleeping, after progress returned 0. SLUICE_OK: the descriptors will become readable when there is
+    /* Called before sleeping, after progress returned 0. SLUICE_OK: the descriptors will become readable when there is
      * something to do. SLUICE_IN_PROGRESS: there is now; call progress instead. May be called again without sleep. */
     sluice_status (*arm)(void *self);
 

@@ -7,10 +7,10 @@
 sluice_status slc_channel_init(slc_channel *channel, slc_comm *comm, const slc_channel_desc *desc);
 void slc_channel_fini(slc_channel *channel);
 
-/* Does what can be done without waiting, with at most one chunk of copying. True if anything was done. */
+/* Takes transfers as far as they go without waiting, with at most one chunk of copying. True if anything was done. */
 bool slc_channel_step(slc_channel *channel, uint64_t now_ns);
 
-/* When the next held-back completion is due; UINT64_MAX: none. */
+/* The time at which the next held-back completion is due; UINT64_MAX: there is none. */
 uint64_t slc_channel_due(const slc_channel *channel);
 
 /* True if a transfer is submitted and not complete. */

@@ -9,7 +9,8 @@ sluice_status slc_lane_init(slc_comm *comm, int rank, int size, slc_failure *fai
                             slc_transport *transport, slc_history *history);
 void slc_lane_fini(slc_comm *comm);
 
-/* Does what can be done without waiting, with at most one chunk of copying or adding. True if anything was done. */
+/* Takes the operations as far as they go without waiting and with at most one chunk of copying or adding. True if
+ * anything was done. */
 bool slc_lane_step(slc_comm *comm, uint64_t now_ns);
 
 /* Adds a value to a digest, which begins as 1 and changes with every value and their order. */
@@ -21,7 +22,7 @@ static inline uint64_t slc_digest_add(uint64_t digest, uint64_t value)
 /* A number that changes as operations go on. */
 uint64_t slc_lane_digest(const slc_comm *comm);
 
-/* When the next held-back completion is due; UINT64_MAX: none. */
+/* The time at which the next held-back completion is due; UINT64_MAX: there is none. */
 uint64_t slc_lane_due(const slc_comm *comm);
 
 /* The heartbeats tell this. slc_lane_halted: true if no further operation begins before the program acts. */

@@ -17,7 +17,7 @@
 /* Takes the oldest active operation as far as it goes without waiting. True if anything was done. */
 bool slc_stream_order_step(slc_comm *comm, slc_active_op *active, uint64_t now_ns);
 
-/* When to look next whether the device has done something that nobody tells; UINT64_MAX: there is nothing. */
+/* The time at which to look again whether the device has done something that nobody tells; UINT64_MAX: never. */
 uint64_t slc_stream_order_due(const slc_comm *comm);
 
 /* Asks the transport now and then whether it is well. If it is not, the control connections have a while to name the

@@ -57,7 +57,7 @@ void slc_engine_begin_plan(sluice_runtime *rt, const slc_plan_answer *answer, sl
  * anything has moved, the answer's plan is destroyed and the old one stays. `times` as above. The plan that ran is
  * destroyed. */
 sluice_status slc_engine_adopt_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_times *times);
-/* Does so for a plan of the units that a regrouping has made; the plan that runs is of those before. */
+/* Moves over to a plan of the units that a regrouping has made; the plan that runs is of those before. */
 sluice_status slc_engine_adopt_regrouped(sluice_runtime *rt, const slc_plan_answer *answer, slc_times *times,
                                          const struct slc_regrouping *regrouping);
 /* Moves over to a plan of this job and phase, between steps with nothing pending; the times that the current plan was
@@ -109,7 +109,8 @@ slc_plan_answer slc_stage_take_plan(slc_stage_phase *phase, uint64_t budget_byte
 /* Makes the step that was predicted with the cuts of this phase that of the plan that runs, in parts as they are on the
  * rank that computes longest. Without measured times nothing is predicted. */
 void slc_stage_keep_prediction(sluice_runtime *rt);
-/* Does as slc_engine_plan_phase: all ranks of all stages move over to the plans that were made at commit. */
+/* Moves all ranks of all stages over to the plans that were made at commit for the phase, as slc_engine_plan_phase does
+ * for a job without stages. */
 sluice_status slc_stage_plan_phase(sluice_runtime *rt);
 
 /* ---- shapes.c: steps of several shapes, each under a plan of its own for what its activations and workspaces take

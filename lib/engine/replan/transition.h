@@ -1,6 +1,6 @@
-/* From one plan of a job to another. The values, masters and optimizer states that a rank keeps move to their new
- * places in the same arena, in place and to the bit. Arrays that the new plan holds whole and the old one did not are
- * gathered afterwards. Only lists of a few bytes per block are allocated.
+/* A transition leads from one plan of a job to another. The values, masters and optimizer states that a rank keeps move
+ * to their new places in the same arena, in place and to the bit. Arrays that the new plan holds whole and the old one
+ * did not are gathered afterwards. Only lists of a few bytes per block are allocated.
  *
  * The new plan may be of other units, made of the same layers' parameters. A rank then owns other elements of these. An
  * array that every rank has whole moves piece by piece. An array that is spread over the ranks is collected first

@@ -6,7 +6,7 @@
 
 #include <sluice/runtime.h>
 
-/* Is some unit of some stage onebit in the plans that run? */
+/* True if some unit of some stage is onebit in the plans that run. */
 bool slc_stages_exchange(const sluice_runtime *rt);
 
 /* Waits until everything of the pass before its agreement is over, adds all ranks' words up, and lets what waits for

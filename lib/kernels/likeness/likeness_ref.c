@@ -1,4 +1,4 @@
-/* Both figures by their definition. likeness_test.c covers this file. */
+/* Both figures are computed by their definition. likeness_test.c covers this file. */
 #include "lib/kernels/likeness/likeness.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* When 1-bit Adam and 1-bit LAMB freeze the variance: at a given step, or when the variance's norm has settled. The
+/* 1-bit Adam and 1-bit LAMB freeze the variance at a given step, or when the variance's norm has settled. The
  * caller's thread writes the progress, and updates of steps before and after the freeze read it, so a step's phase
  * depends only on its number and on the freeze. */
 #pragma once

@@ -60,7 +60,7 @@ static slc_frozen_lamb_range frozen_range(const onebit_lamb *o, const sluice_upd
                                    .counts_masked = o->settings.onebit.compat};
 }
 
-/* Is its step Adam's? */
+/* True if the trust ratio is 1, so that a tensor's step is Adam's. */
 static bool trusts_one(const onebit_lamb *o, bool no_decay)
 {
     return no_decay && !o->settings.onebit.compat;

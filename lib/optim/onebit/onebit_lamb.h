@@ -29,6 +29,6 @@
 
 #include "lib/optim/compressed.h"
 
-/* Does as slc_onebit_adam_create. */
+/* Creates 1-bit LAMB of its settings, with the errors and the ownership of slc_onebit_adam_create. */
 sluice_status slc_onebit_lamb_create(const slc_compressed_settings *settings, sluice_stream *stream,
                                      slc_compressed *out);

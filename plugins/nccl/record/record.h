@@ -100,8 +100,8 @@ typedef struct {
 
 #define SLC_RECORD_LOW48 0xffffffffffffull
 
-/* When an entry's operation ran, by events around it on its stream; at the same place as the entry, valid if the
- * sequences are equal. Written when the shim, in a later call, finds the events done. */
+/* The time at which an entry's operation ran, by events around it on its stream. It lies at the entry's place, and is
+ * valid if the sequences are equal. Written when the shim, in a later call, finds the events done. */
 typedef struct {
     uint32_t sequence; /* stored last, with release order */
     uint32_t unused;

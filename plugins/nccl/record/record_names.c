@@ -27,7 +27,7 @@ const char *slc_nccl_pass_reason_name(unsigned reason)
     return reason < SLC_RECORD_PASS_REASONS ? names[reason] : NULL;
 }
 
-/* By NCCL's numbers. */
+/* The types of elements, in the order of NCCL's numbers. */
 static const struct {
     const char *name;
     size_t bytes;

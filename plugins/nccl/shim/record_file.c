@@ -135,7 +135,7 @@ static void give_back_unused(int file, const slc_record_header *header)
     if (begin < end) fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)begin, (off_t)(end - begin));
 }
 
-/* Is the time over that a dead process's record stays? Gives back what it does not need until then. */
+/* True if the time is over that a dead process's record stays. Until then its room that nothing needs is given back. */
 static bool is_over(int file, const struct stat *info, bool has_space)
 {
     enum { DAY = 86400, LEFT_LIFE = 300 };

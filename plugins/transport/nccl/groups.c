@@ -42,7 +42,7 @@ static const char *find_fault(const nccl_transport *self, const nccl_call *call,
     return NULL;
 }
 
-/* Does not tell the host what is wrong. */
+/* Makes room for one more call of the group. On failure the caller tells the host. */
 static sluice_status make_room(nccl_transport *self)
 {
     if (self->call_count < self->call_room) return SLUICE_OK;

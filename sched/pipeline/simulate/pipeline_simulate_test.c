@@ -195,7 +195,7 @@ static double ended_by(recursion *r, uint32_t stage, uint32_t number)
                                                                : i + w);
 }
 
-/* When the message of a task is there: messages leave a stage one after another, in the order of its tasks. */
+/* Returns when a task's message has arrived: messages leave a stage one after another, in the order of its tasks. */
 static double sent_by(recursion *r, uint32_t stage, uint32_t number)
 {
     double left_s = 0;

@@ -138,7 +138,7 @@ check 'why' yes "$(grep '^GPU ' "$work/out" | grep -q 'no GPU on this machine' &
 check 'a test that the host alone has run' FAILED "$(part kernels_pool_test)"
 check 'a test that hangs' FAILED "$(part kernels_hangs_test)"
 check 'its limit' yes "$(grep '^kernels_hangs_test ' "$work/out" | grep -q 'did not end in 2 s' && echo yes)"
-# No shim, a program whose results are others each time, and one that does not run without it.
+# A pack without the shim fails, as does a program whose results are others each time, and one that does not run at all.
 if [ ${#nccl[@]} = 2 ]; then
     rm "$work/elsewhere/nccl/libsluice_nccl.so"
     printf '#!/bin/sh\nfor r in 0 1; do echo rank $r results $$ calls 1; done\n' >"$work/elsewhere/nccl/nccl_graph"

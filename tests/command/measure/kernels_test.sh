@@ -31,7 +31,7 @@ kernels() {
     check 'an unknown kernel is refused' yes "$([ $code -ne 0 ] && grep -q no_such "$work/err" && echo yes)"
 }
 
-# On a GPU or the emulated one: every kernel that the tree has for it is measured.
+# Every kernel that the tree has for a GPU is measured, on a GPU or the emulated one.
 gpu_kernels() {
     local rows folder name kind
     run_one kernels --device cuda --small --rounds 1 --json "$work/rows.json"

@@ -20,7 +20,7 @@ static int64_t now_ns(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* When the late rank's stream went on; 0 if that was another process. */
+/* The time at which the late rank's stream went on; 0 if that rank was another process. */
 static _Atomic int64_t late_until_ns;
 
 static void be_late(void *unused)
@@ -108,7 +108,7 @@ static void check_nothing_is_done(const place *p)
           p->rank->rank, (unsigned long long)done);
 }
 
-/* As long as nobody has asked NCCL, the record does not say that the operation is finished. */
+/* The record does not say that the operation is finished as long as nobody has asked NCCL. */
 static void call_without_asking(place *p)
 {
     record it = {0};

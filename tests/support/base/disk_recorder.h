@@ -63,7 +63,7 @@ typedef struct {
 static disk_record *disk;
 static int disk_rank; /* the rank of this process */
 
-/* To be called before any fork. */
+/* Makes the record that all ranks write to; call it before any fork. */
 static inline void disk_open(void)
 {
     disk = mmap(NULL, sizeof *disk, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -19,7 +19,7 @@ enum { OPERATIONS = 6, INTEGERS = OPERATIONS, NARROW, PLACES, SMALL_PLACE = 128 
 
 random_op random_op_draw(uint64_t *chance, int size, int place, uint64_t place_bytes);
 
-/* Does to all ranks' arenas what the operation does to one block of it. */
+/* Carries the operation out on one block, in all ranks' arenas, by plain loops. */
 void random_op_block(const random_op *made, char **arenas, int size, uint64_t block);
 
 /* Bytes that a rank sends. */

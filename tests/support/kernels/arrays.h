@@ -81,5 +81,5 @@ void test_close_typed(const char *what, sluice_dtype dtype, uint64_t count, cons
 void test_close_sums(const char *what, sluice_dtype dtype, uint64_t count, const void *got, const double *want,
                      const double *terms);
 
-/* Does as test_same_bits. */
+/* Compares numbers of either type as test_same_bits compares those of fp32. */
 void test_same_bits_typed(const char *what, sluice_dtype dtype, uint64_t count, const void *got, float **first);

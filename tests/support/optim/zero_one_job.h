@@ -51,8 +51,8 @@ void each_rank(job *j, uint64_t step, sluice_status (*run)(void *, const slc_one
 void end_step(job *j, uint64_t step);
 slc_step_mode begin_step(job *j, uint64_t step, bool now);
 
-/* Does what an engine does after begin_step. Returns the lowest tensor that was not finite, or else UINT32_MAX; with
- * such a tensor the step is skipped, or fails, without end_step. */
+/* Carries a step out after begin_step, as an engine does. Returns the lowest tensor that was not finite, or else
+ * UINT32_MAX; with such a tensor the step is skipped, or fails, without end_step. */
 uint32_t finish_step(job *j, uint64_t step, slc_step_mode how);
 
 /* Gives every rank the average of all ranks' gradients. */

@@ -140,7 +140,7 @@ static int64_t lanes_split_tag(const touch *x, uint32_t sums, bool own)
     return lanes_step_tag(x) + REDUCED_TAG + 2 * (int64_t)sums + own;
 }
 
-/* Both uses' gradients of each micro-batch are added in turn. */
+/* The reduction of a split parameter adds both uses' gradients of each micro-batch in turn. */
 static void touch_split_reduction(touch *x, const slc_item *op, uint64_t b)
 {
     two_lanes *t = x->t;

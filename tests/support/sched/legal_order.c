@@ -37,8 +37,8 @@ static bool pool_tells(const slc_job *job, const slc_strategy *strategies, const
            (item->kind == SLC_ITEM_COMPRESS && !pool_waits(job, strategies, item));
 }
 
-/* For the two units of a split parameter: must `b` come after `a`, an operation of the other unit in the same step, or
- * of the ROWS unit in an earlier micro-batch? */
+/* True if `b`, an operation of one unit of a split parameter, must come after `a`, which is of the other unit in the
+ * same step, or of the ROWS unit in an earlier micro-batch. */
 static bool pool_split_feeds(const slc_job *job, const slc_item *a, const slc_item *b)
 {
     if (a->kind != SLC_ITEM_REDUCE_SCATTER || b->unit == SLC_NONE) return false;

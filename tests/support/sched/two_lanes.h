@@ -11,8 +11,8 @@
  * it on the stack. */
 void two_lanes_run(two_lanes *t, const slc_job *job, const slc_plan *plan, uint64_t seed);
 
-/* Does so with steps that leave layers out: left_out [steps * layers], step s those of s modulo `steps`. What is left
- * out claims and releases memory but touches none; values that are left out must be there unchanged afterwards. The job
- * is not compressed. */
+/* Runs the same with steps that leave layers out: left_out [steps * layers], step s those of s modulo `steps`. What is
+ * left out claims and releases memory but touches none; values that are left out must be there unchanged afterwards.
+ * The job is not compressed. */
 void two_lanes_run_some(two_lanes *t, const slc_job *job, const slc_plan *plan, const bool *left_out, uint32_t steps,
                         uint64_t seed);

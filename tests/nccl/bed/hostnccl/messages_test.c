@@ -98,7 +98,7 @@ static void everybody_to_everybody(test_rank *r)
         }
 }
 
-/* Without groups: a pipeline that passes messages on, with collectives in between. */
+/* A pipeline passes messages on without groups, with collectives in between. */
 static void down_the_pipeline(test_rank *r)
 {
     enum { COUNT = 5000, MESSAGES = 20 };

@@ -104,7 +104,7 @@ struct CUuuid_st {
 };
 #endif
 typedef struct CUuuid_st CUuuid;
-/* As with the real header, programs get the newest version of a function under its name. */
+/* Programs get the newest version of a function under its name, as with the real header. */
 #define cuCtxDestroy cuCtxDestroy_v2
 #define cuCtxPopCurrent cuCtxPopCurrent_v2
 #define cuCtxPushCurrent cuCtxPushCurrent_v2
