@@ -235,7 +235,7 @@ static const slc_option option_rows[] = {
     {0},
 };
 
-static sluice_status check(void *options)
+static sluice_status check_options(void *options)
 {
     slc_eval_options *o = options;
     const char *why = NULL;
@@ -258,7 +258,7 @@ static int run_eval(int argc, char **argv)
         .rows = option_rows,
         .headings = headings,
         .hint = "data are --data PATH",
-        .check = check,
+        .check = check_options,
         .doc = "Evaluates weights in Hugging Face's files (gpt2, bert, vit, beit): loss and perplexity or accuracy on "
                "data, or loss, logits and gradients on one batch of inputs.\v"
                "Examples:\n"

@@ -157,7 +157,7 @@ static FILE *text_file(const generation *g)
 }
 
 /* Writes a piece of the text. An error of writing is reported later, when standard output is closed. */
-static void show(const generation *g, slc_text_piece piece)
+static void show_piece(const generation *g, slc_text_piece piece)
 {
     fwrite(piece.at, 1, piece.bytes, text_file(g));
     fflush(text_file(g));
@@ -174,7 +174,7 @@ static sluice_status add_token(generation *g)
     g->ended = slc_token_text_ends(g->text, token);
     if (g->ended) return SLUICE_OK;
     status = slc_token_text_add(g->text, token, &piece);
-    if (!status) show(g, piece);
+    if (!status) show_piece(g, piece);
     return status;
 }
 
@@ -230,8 +230,8 @@ static sluice_status report(generation *g)
     sluice_memory_report memory = SLUICE_INIT(sluice_memory_report);
     sluice_status status = sluice_runtime_memory(g->rt, &memory);
     if (status) return status;
-    show(g, slc_token_text_finish(g->text));
-    show(g, (slc_text_piece){"\n", 1});
+    show_piece(g, slc_token_text_finish(g->text));
+    show_piece(g, (slc_text_piece){"\n", 1});
     fprintf(stderr, "prompt: %zu tokens, %.0f a second; new: %zu tokens", g->prompt.count,
             (double)g->prompt.count / g->prompt_s, g->made.count);
     if (tokens_per_s(g) > 0) fprintf(stderr, ", %.1f a second", tokens_per_s(g));
@@ -289,7 +289,7 @@ static const slc_option option_rows[] = {
     {0},
 };
 
-static sluice_status check(void *options)
+static sluice_status check_options(void *options)
 {
     const generate_options *o = options;
     const int prompts = (o->prompt != NULL) + (o->prompt_file != NULL) + (o->prompt_tokens != NULL);
@@ -309,7 +309,7 @@ static int run_generate(int argc, char **argv)
     const slc_command_line line = {
         .rows = option_rows,
         .hint = "the prompt is --prompt TEXT",
-        .check = check,
+        .check = check_options,
         .doc =
             "Goes on with a text by a GPT-2, and writes what follows the prompt to standard output.\v"
             "Examples:\n"

@@ -235,7 +235,7 @@ static sluice_status make_text(slc_token_text *t)
 }
 
 /* Gives the text up to `end` that was not given yet. */
-static slc_text_piece tell(slc_token_text *t, size_t end)
+static slc_text_piece take_untold(slc_token_text *t, size_t end)
 {
     if (end <= t->told) return (slc_text_piece){"", 0};
     const slc_text_piece piece = {t->text + t->told, end - t->told};
@@ -262,13 +262,13 @@ sluice_status slc_token_text_add(slc_token_text *t, int32_t token, slc_text_piec
     if (status) return status;
     size_t end = t->bytes;
     while (end >= MARK && !memcmp(t->text + end - MARK, REPLACEMENT, MARK)) end -= MARK;
-    *piece = tell(t, end);
+    *piece = take_untold(t, end);
     return SLUICE_OK;
 }
 
 slc_text_piece slc_token_text_finish(slc_token_text *t)
 {
-    return tell(t, t->bytes);
+    return take_untold(t, t->bytes);
 }
 
 slc_text_piece slc_token_text_all(const slc_token_text *t)

@@ -37,7 +37,7 @@ static const slc_option option_rows[] = {
     {0},
 };
 
-static sluice_status check(void *options)
+static sluice_status check_options(void *options)
 {
     const slc_launch_options *o = options;
     if (!o->ranks) return slc_error(SLUICE_ERR_ARGUMENT, "say how many ranks: -n N");
@@ -87,7 +87,7 @@ static int run_ranks(int argc, char **argv)
         .rows = option_rows,
         .arguments = "-- CMD...",
         .program = offsetof(slc_launch_options, command),
-        .check = check,
+        .check = check_options,
         .doc = "Starts N ranks of CMD on this machine and sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, "
                "MASTER_ADDR, MASTER_PORT and SLUICE_JOB_TOKEN for each. Lines of output get their rank in front. When "
                "a rank fails, the others have 3 seconds to speak, then they are ended.\v"

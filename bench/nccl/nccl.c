@@ -72,7 +72,7 @@ static sluice_status take_path(void *options, char *path)
     return SLUICE_OK;
 }
 
-static sluice_status check(void *options)
+static sluice_status check_options(void *options)
 {
     const nccl_options *o = options;
     const char *why = NULL;
@@ -154,7 +154,7 @@ static int run_nccl(int argc, char **argv)
 {
     char folder[64];
     const slc_command_line line = {
-        .rows = option_rows, .arguments = "[DIR...]", .take = take_path, .check = check, .doc = doc};
+        .rows = option_rows, .arguments = "[DIR...]", .take = take_path, .check = check_options, .doc = doc};
     nccl_options o = {.paths = calloc((size_t)argc + 1, sizeof *o.paths)};
     if (!o.paths) {
         slc_error(SLUICE_ERR_MEMORY, "options");

@@ -34,7 +34,7 @@ void slc_iterations_clear(slc_iterations *iterations)
     iterations->longest_ns = 0;
 }
 
-static void add(slc_iterations *iterations, uint64_t took_ns)
+static void add_time(slc_iterations *iterations, uint64_t took_ns)
 {
     if (took_ns < iterations->shortest_ns) iterations->shortest_ns = took_ns;
     if (took_ns > iterations->longest_ns) iterations->longest_ns = took_ns;
@@ -54,7 +54,7 @@ sluice_status slc_iterations_note(slc_iterations *iterations)
                    ? slc_event_record(iterations->stream, &iterations->events[++iterations->noted])
                    : SLUICE_OK;
     const uint64_t now = slc_clock_ns();
-    add(iterations, now - iterations->ended_ns);
+    add_time(iterations, now - iterations->ended_ns);
     iterations->ended_ns = now;
     return SLUICE_OK;
 }
@@ -72,7 +72,7 @@ sluice_status slc_iterations_end(slc_iterations *iterations, double *seconds)
     sluice_status status = SLUICE_OK;
     for (uint32_t i = 0; !status && i < iterations->noted; i++) {
         status = slc_event_elapsed(&iterations->events[i], &iterations->events[i + 1], &one_s);
-        add(iterations, one_s > 0 ? (uint64_t)(1e9 * one_s) : 0);
+        add_time(iterations, one_s > 0 ? (uint64_t)(1e9 * one_s) : 0);
     }
     if (!status) status = slc_event_elapsed(&iterations->events[0], &iterations->events[iterations->noted], seconds);
     return status;

@@ -143,7 +143,7 @@ static sluice_status check_on_gpu(const slc_perf_options *o)
 
 /* Checks the options against each other. If only one bound of the sizes was given, the other one moves out of its way.
  */
-static sluice_status check(void *options)
+static sluice_status check_options(void *options)
 {
     slc_perf_options *o = options;
     if (o->copy && o->beside)
@@ -181,7 +181,7 @@ static const char doc[] =
 void slc_perf_options_parse(int argc, char **argv, slc_perf_options *out)
 {
     const slc_command_line line = {
-        .rows = option_rows, .doc = doc, .typed = offsetof(slc_perf_options, typed), .check = check};
+        .rows = option_rows, .doc = doc, .typed = offsetof(slc_perf_options, typed), .check = check_options};
     *out = (slc_perf_options){.path = "", .throttle = ""};
     slc_command_line_parse(&line, argc, argv, out);
 }

@@ -63,7 +63,7 @@ static const slc_training_difference differences[] = {
     {0},
 };
 
-static sluice_status check(void *options)
+static sluice_status check_options(void *options)
 {
     const profile_options *o = options;
     if (!o->made.model && (o->cluster || o->made.world || o->made.efficiency > 0))
@@ -192,7 +192,7 @@ static int run_profile(int argc, char **argv)
     const slc_command_line line = {
         .rows = option_rows,
         .headings = headings,
-        .check = check,
+        .check = check_options,
         .shared = slc_training_command_line(differences),
         .shared_field = offsetof(profile_options, training),
         .doc = "Writes a profile: sizes and times of every layer, and what the link does. Measured by training some "

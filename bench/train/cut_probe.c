@@ -31,7 +31,7 @@ typedef struct {
     slc_step_batches *batches;
 } trial;
 
-static sluice_status make(const slc_cut_probe *probe, trial *t)
+static sluice_status make_trial(const slc_cut_probe *probe, trial *t)
 {
     const uint32_t micro_batches = micro_batches_of(probe);
     sluice_model_options options = *probe->model_options;
@@ -97,7 +97,7 @@ sluice_status slc_cut_probe_measure(const slc_cut_probe *probe, slc_cut_times *o
 {
     trial t = {0};
     *out = (slc_cut_times){0};
-    sluice_status status = make(probe, &t);
+    sluice_status status = make_trial(probe, &t);
     const bool fits = status != SLUICE_ERR_BUDGET;
     if (!status) status = run_step(probe, &t);
     if (!status) status = read_times(probe, &t, out);

@@ -89,7 +89,7 @@ static const slc_option option_rows[] = {
     {0},
 };
 
-static sluice_status check(void *options)
+static sluice_status check_options(void *options)
 {
     const weights_options *o = options;
     if (!o->checkpoint) return slc_error(SLUICE_ERR_ARGUMENT, "name the folder of --save, or one checkpoint in it");
@@ -104,7 +104,7 @@ static int run_weights(int argc, char **argv)
         .rows = option_rows,
         .arguments = "DIR",
         .argument = offsetof(weights_options, checkpoint),
-        .check = check,
+        .check = check_options,
         .doc = "Makes weights for transformers, sluice eval and sluice generate of a checkpoint that sluice train has "
                "saved.\v"
                "Examples:\n"

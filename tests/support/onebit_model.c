@@ -141,7 +141,7 @@ static void *seen(model *m, const void *data, size_t bytes, int which)
 }
 
 /* Writes what the host has changed there back. */
-static int keep(model *m, void *data, const void *changed, size_t bytes)
+static int write_back(model *m, void *data, const void *changed, size_t bytes)
 {
     sluice_stream *stream = sluice_runtime_stream(m->rt);
     RANK_CHECK(data == changed || (!slc_copy(stream, data, changed, bytes) && !slc_stream_synchronize(stream)));
@@ -155,7 +155,7 @@ static int model_forward(model *m, uint32_t layer, uint32_t batch)
     void *data = sluice_activation_data(m->activations[layer]), *own = seen(m, data, sizeof mark, 0);
     RANK_CHECK(own);
     memcpy(own, &mark, sizeof mark);
-    if (keep(m, data, own, sizeof mark)) return 1;
+    if (write_back(m, data, own, sizeof mark)) return 1;
     RANK_CHECK(!sluice_forward_end(m->layers[layer]));
     return 0;
 }
@@ -184,7 +184,7 @@ static int model_backward(model *m, uint32_t layer, uint32_t batch)
             else
                 ((float *)gradient)[i] = sum;
         }
-        if (keep(m, place, gradient, bytes)) return 1;
+        if (write_back(m, place, gradient, bytes)) return 1;
     }
     RANK_CHECK(!sluice_backward_end(m->layers[layer]));
     return 0;

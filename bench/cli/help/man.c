@@ -7,7 +7,7 @@
 
 /* The page's text is escaped for troff: quotes and hyphens stay as typed, so that commands can be copied from the page,
  * and no line is read as a request. */
-static void put(FILE *out, const char *text, size_t length)
+static void put_escaped(FILE *out, const char *text, size_t length)
 {
     if (length && *text == '.') fputs("\\&", out);
     for (size_t i = 0; i < length; i++) switch (text[i]) {
@@ -22,7 +22,7 @@ static void put(FILE *out, const char *text, size_t length)
 
 static void put_text(FILE *out, const char *text)
 {
-    put(out, text, strlen(text));
+    put_escaped(out, text, strlen(text));
 }
 
 /* Lines that begin with a space stay as they are. */
@@ -34,7 +34,7 @@ static void put_lines(FILE *out, const char *text)
         if (keep != kept) fputs(keep ? ".RS\n.nf\n" : ".fi\n.RE\n", out);
         kept = keep;
         const size_t margin = !keep ? 0 : text[1] == ' ' ? 2 : 1;
-        put(out, text + margin, length - margin);
+        put_escaped(out, text + margin, length - margin);
         if (length) fputc('\n', out);
         text += length + (text[length] != 0);
         if (kept && !*text)
@@ -57,7 +57,7 @@ static void put_name(const slc_help_page *page, FILE *out)
     fputs(" \\- ", out);
     size_t first = strcspn(page->about, ".:;"); /* the first sentence, without its full stop */
     fputc(tolower((unsigned char)*page->about), out);
-    if (first) put(out, page->about + 1, first - 1);
+    if (first) put_escaped(out, page->about + 1, first - 1);
     fputs("\n.SH SYNOPSIS\n.B ", out);
     put_text(out, page->program);
     fputs("\n", out);
@@ -103,7 +103,7 @@ void slc_help_man(const slc_help_page *page, FILE *out)
             put_option(option, out);
         } else {
             fputs(".SS \"", out);
-            put(out, option->doc, strcspn(option->doc, ":"));
+            put_escaped(out, option->doc, strcspn(option->doc, ":"));
             fputs("\"\n", out);
         }
     }

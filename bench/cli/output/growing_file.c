@@ -43,7 +43,7 @@ static int write_all(const slc_growing_file *file, const char *piece, size_t byt
     return 0;
 }
 
-static int begin(slc_growing_file *file)
+static int cut_to_kept(slc_growing_file *file)
 {
     if (file->begun || !file->regular) return 0;
     if (ftruncate(file->fd, (off_t)file->bytes)) return errno;
@@ -54,7 +54,7 @@ static int begin(slc_growing_file *file)
 bool slc_growing_file_put(slc_growing_file *file, const void *piece, size_t bytes)
 {
     if (!file->path) return true;
-    int why = begin(file);
+    int why = cut_to_kept(file);
     if (!why) why = write_all(file, piece, bytes);
     if (!why) {
         file->bytes += bytes;

@@ -30,7 +30,7 @@ static uint32_t rank_count(const training *t)
     return (uint32_t)sluice_world_size(t->world);
 }
 
-static void begin(training *t, const char *weights, const char *strategy)
+static void begin_training(training *t, const char *weights, const char *strategy)
 {
     sluice_config config;
     sluice_model_config model = SLUICE_INIT(sluice_model_config, .family = SLUICE_GPT2);
@@ -96,7 +96,7 @@ int main(int argc, char **argv)
     t.sequences = (uint32_t)strtoul(argv[4], NULL, 10);
     t.micro_batches = (uint32_t)strtoul(argv[5], NULL, 10);
     CHECK(sluice_world_create(NULL, &t.world));
-    begin(&t, argv[1], argv[6]);
+    begin_training(&t, argv[1], argv[6]);
     while (read_step(&t, batches)) {
         const double loss = train_step(&t);
         if (sluice_world_rank(t.world) == 0) printf("%.17g\n", loss);

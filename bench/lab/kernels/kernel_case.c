@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static void *take(char **at, uint64_t bytes)
+static void *take_place(char **at, uint64_t bytes)
 {
     char *place = *at;
     *at += (bytes + 4095) / 4096 * 4096;
@@ -24,12 +24,12 @@ uint64_t slc_kernel_case_bytes(const slc_kernel_case *c)
 void slc_kernel_case_lay_out(slc_kernel_case *c, void *base)
 {
     char *at = base;
-    for (int i = 0; i < SLC_KERNEL_ARRAYS; i++) c->array[i] = take(&at, c->count * sizeof(float));
-    for (int i = 0; i < SLC_KERNEL_VECTORS; i++) c->vector[i] = take(&at, c->channels * sizeof(float));
-    for (int i = 0; i < 2; i++) c->statistic[i] = take(&at, c->rows * sizeof(float));
-    c->tokens = take(&at, c->rows * sizeof *c->tokens);
-    c->token_order = take(&at, c->rows * sizeof *c->token_order);
-    c->workspace = take(&at, c->workspace_bytes);
+    for (int i = 0; i < SLC_KERNEL_ARRAYS; i++) c->array[i] = take_place(&at, c->count * sizeof(float));
+    for (int i = 0; i < SLC_KERNEL_VECTORS; i++) c->vector[i] = take_place(&at, c->channels * sizeof(float));
+    for (int i = 0; i < 2; i++) c->statistic[i] = take_place(&at, c->rows * sizeof(float));
+    c->tokens = take_place(&at, c->rows * sizeof *c->tokens);
+    c->token_order = take_place(&at, c->rows * sizeof *c->token_order);
+    c->workspace = take_place(&at, c->workspace_bytes);
 }
 
 void slc_kernel_case_fill(slc_kernel_case *c)

@@ -88,7 +88,7 @@ static sluice_status refuse_op(const kernels_options *o)
 }
 
 /* Refuses options that exclude each other, which can be seen only once all of them are read. */
-static sluice_status check(void *options)
+static sluice_status check_options(void *options)
 {
     static const char *const of_the_host[] = {"size", "copy", "channels", "threads"};
     kernels_options *o = options;
@@ -278,10 +278,10 @@ static sluice_status measure_on_gpu(const kernels_options *o)
     return status;
 }
 
-static int run(int argc, char **argv)
+static int run_kernels(int argc, char **argv)
 {
     const slc_command_line line = {
-        .rows = option_rows, .typed = offsetof(kernels_options, typed), .check = check, .doc = doc};
+        .rows = option_rows, .typed = offsetof(kernels_options, typed), .check = check_options, .doc = doc};
     kernels_options o = {0};
     slc_command_line_parse(&line, argc, argv, &o);
     sluice_status status = o.cuda ? measure_on_gpu(&o) : measure_and_write(&o);
@@ -289,4 +289,4 @@ static int run(int argc, char **argv)
     return status ? EXIT_FAILED : 0;
 }
 
-const sluice_command slc_command_kernels = {"kernels", "measures kernels beside a copy of memory", run};
+const sluice_command slc_command_kernels = {"kernels", "measures kernels beside a copy of memory", run_kernels};

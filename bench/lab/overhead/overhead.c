@@ -138,7 +138,7 @@ static sluice_status measure_in(const void *context, sluice_world *world, slc_ou
     return status;
 }
 
-static int run(int argc, char **argv)
+static int run_overhead(int argc, char **argv)
 {
     const slc_command_line line = {.rows = option_rows, .doc = doc};
     overhead_options o = {0};
@@ -146,4 +146,4 @@ static int run(int argc, char **argv)
     return slc_run_on_ranks(o.ranks ? (int)o.ranks : 1, "overhead", argv + 1, measure_in, &o);
 }
 
-const sluice_command slc_command_overhead = {"overhead", "measures what the engine itself costs", run};
+const sluice_command slc_command_overhead = {"overhead", "measures what the engine itself costs", run_overhead};

@@ -67,7 +67,7 @@ static sluice_status measure(const pictures_options *o, const slc_images *images
     return SLUICE_OK;
 }
 
-static int run(int argc, char **argv)
+static int run_pictures(int argc, char **argv)
 {
     const slc_command_line line = {
         .rows = option_rows, .arguments = "DATA", .argument = offsetof(pictures_options, path), .doc = doc};
@@ -91,4 +91,4 @@ static int run(int argc, char **argv)
     return status ? slc_fail("sluice-lab pictures") : 0;
 }
 
-const sluice_command slc_command_pictures = {"pictures", "measures how fast pictures become pixels", run};
+const sluice_command slc_command_pictures = {"pictures", "measures how fast pictures become pixels", run_pictures};

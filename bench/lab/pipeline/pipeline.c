@@ -181,7 +181,7 @@ static sluice_status measure_in(const void *context, sluice_world *world, slc_ou
     return status;
 }
 
-static int run(int argc, char **argv)
+static int run_pipeline(int argc, char **argv)
 {
     const slc_command_line line = {.rows = option_rows, .doc = doc};
     pipeline_options o = {0};
@@ -190,4 +190,5 @@ static int run(int argc, char **argv)
     return slc_run_on_ranks((int)o.ranks, "pipeline", argv + 1, measure_in, &o);
 }
 
-const sluice_command slc_command_pipeline = {"pipeline", "measures how long stages of a pipeline stand idle", run};
+const sluice_command slc_command_pipeline = {"pipeline", "measures how long stages of a pipeline stand idle",
+                                             run_pipeline};

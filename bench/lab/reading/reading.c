@@ -102,7 +102,7 @@ static void print_times(const reading_options *o, const slc_file *file, reading_
            100 * (processor_s[1] / processor_s[0] - 1));
 }
 
-static int run(int argc, char **argv)
+static int run_reading(int argc, char **argv)
 {
     const slc_command_line line = {
         .rows = option_rows, .arguments = "FILE", .argument = offsetof(reading_options, path), .doc = doc};
@@ -118,4 +118,5 @@ static int run(int argc, char **argv)
     return status ? slc_fail("sluice-lab reading") : 0;
 }
 
-const sluice_command slc_command_reading = {"reading", "measures what comparing files over the ranks costs", run};
+const sluice_command slc_command_reading = {"reading", "measures what comparing files over the ranks costs",
+                                            run_reading};

@@ -18,8 +18,8 @@ typedef struct {
     double tight_gain; /* gain with recomputation, at a tenth of the range */
 } sweep;
 
-static sluice_status at_budget(const slc_study *study, const slc_profile *profile, uint64_t limit, double *gain,
-                               double *less_exposed)
+static sluice_status gains_at_budget(const slc_study *study, const slc_profile *profile, uint64_t limit, double *gain,
+                                     double *less_exposed)
 {
     slc_joint_answer answer;
     slc_simple_plan best = {0}, ahead = {0};
@@ -36,7 +36,7 @@ static sluice_status at_budget(const slc_study *study, const slc_profile *profil
 
 /* Measures recomputation where it is worth most: memory is scarcest, and activations take as much as parameters. The
  * baselines may recompute too: nothing or everything. */
-static sluice_status at_tightest(const slc_study *study, const slc_profile *profile, double *gain)
+static sluice_status gain_of_recomputing(const slc_study *study, const slc_profile *profile, double *gain)
 {
     uint64_t least = 0, all_sdp = 0;
     slc_joint_answer with, without;
@@ -79,9 +79,9 @@ static sluice_status sweep_profile(const slc_study *study, const slc_profile *pr
     s->serial_fsdp = plan.arena_bytes;
     for (int b = 0; !status && b < BUDGETS; b++) {
         uint64_t limit = s->least + (uint64_t)((double)(all_sdp - s->least) * (b + 1) / (BUDGETS + 1));
-        status = at_budget(study, profile, limit, &s->gain[b], &s->less_exposed[b]);
+        status = gains_at_budget(study, profile, limit, &s->gain[b], &s->less_exposed[b]);
     }
-    return status ? status : at_tightest(study, profile, &s->tight_gain);
+    return status ? status : gain_of_recomputing(study, profile, &s->tight_gain);
 }
 
 static double mean_of_known(const double *values, int first, int end, int *known)

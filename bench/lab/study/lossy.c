@@ -42,7 +42,7 @@ static bool is_mixed(const slc_job *job, const budget_row *row)
     return row->of[SLC_ONEBIT] && row->of[SLC_ONEBIT] < job->unit_count;
 }
 
-static sluice_status at_budget(const slc_study *study, const slc_profile *profile, budget_row *row)
+static sluice_status plan_at_budget(const slc_study *study, const slc_profile *profile, budget_row *row)
 {
     slc_joint_answer answer;
     sluice_status status = slc_study_joint(study, profile, row->limit, false, &answer);
@@ -54,7 +54,7 @@ static sluice_status at_budget(const slc_study *study, const slc_profile *profil
     return status;
 }
 
-static void count(const slc_job *job, const budget_row *row, totals *t)
+static void count_row(const slc_job *job, const budget_row *row, totals *t)
 {
     double uniform = best_uniform_s(row), step = row->forecast.step_s;
     t->rows++;
@@ -90,7 +90,7 @@ static void print_row(const slc_study *study, uint64_t seed, double gbit, const 
                                     "all_onebit_s", row->onebit.step_s, "gain", gain));
 }
 
-static sluice_status one(const slc_study *study, uint64_t seed, double gbit, totals *t)
+static sluice_status study_profile(const slc_study *study, uint64_t seed, double gbit, totals *t)
 {
     slc_profile *profile = NULL;
     slc_simple_plan whole = {0};
@@ -108,10 +108,10 @@ static sluice_status one(const slc_study *study, uint64_t seed, double gbit, tot
     for (int b = 1; !status && b <= BUDGETS; b++) {
         budget_row row = {.limit = least + (whole.arena_bytes - least) / BUDGETS * (uint64_t)b};
         if (b == BUDGETS) row.limit = whole.arena_bytes;
-        status = at_budget(study, profile, &row);
+        status = plan_at_budget(study, profile, &row);
         if (status) break;
         print_row(study, seed, gbit, &row);
-        count(&profile->job, &row, t);
+        count_row(&profile->job, &row, t);
     }
     slc_profile_destroy(profile);
     return slc_error_context(status, "profile of seed %" PRIu64, seed);
@@ -127,7 +127,7 @@ sluice_status slc_study_lossy(const slc_study *study)
             "units of each strategy in the plan, its step, and the fastest plans of one exact strategy and of"
             " onebit alone that fit ('-': none)\n");
     for (uint32_t i = 0; !status && i < profiles; i++)
-        status = one(study, study->seed + i, gbit[i % (sizeof gbit / sizeof *gbit)], &t);
+        status = study_profile(study, study->seed + i, gbit[i % (sizeof gbit / sizeof *gbit)], &t);
     if (!status)
         fprintf(study->out,
                 "\nonebit beside sharded units at %u of %u budgets; there faster than every uniform choice: %u, by "

@@ -73,7 +73,7 @@ static sluice_status take_study(void *options, char *name)
     return SLUICE_OK;
 }
 
-static sluice_status check(void *options)
+static sluice_status check_options(void *options)
 {
     const study_options *o = options;
     const bool file = o->study.json && !slc_is_standard_output(o->study.json);
@@ -89,7 +89,7 @@ static sluice_status check(void *options)
 static int study_main(int argc, char **argv)
 {
     const slc_command_line line = {
-        .rows = option_rows, .arguments = "STUDY", .take = take_study, .check = check, .doc = doc};
+        .rows = option_rows, .arguments = "STUDY", .take = take_study, .check = check_options, .doc = doc};
     study_options o = {0};
     slc_command_line_parse(&line, argc, argv, &o);
     o.study.out = slc_is_standard_output(o.study.json) ? stderr : stdout;

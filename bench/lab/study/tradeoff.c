@@ -127,7 +127,7 @@ static sluice_status add_rows(const curves *c)
     return SLUICE_OK;
 }
 
-static sluice_status at_budget(const slc_study *study, const slc_profile *profile, uint64_t limit)
+static sluice_status compare_at_budget(const slc_study *study, const slc_profile *profile, uint64_t limit)
 {
     slc_tradeoff shared;
     curves c = {.study = study, .profile = profile, .shared = &shared, .limit = limit};
@@ -152,7 +152,7 @@ sluice_status slc_study_tradeoff(const slc_study *study)
         if (!status) status = slc_simple_plan_range(profile, false, &least, &all_sdp);
         const uint64_t range = all_sdp > least ? all_sdp - least : 0;
         for (uint32_t b = 0; !status && b < budgets; b++)
-            status = at_budget(study, profile, least + range / (budgets + 1) * (b + 1));
+            status = compare_at_budget(study, profile, least + range / (budgets + 1) * (b + 1));
         slc_profile_destroy(profile);
         status = slc_error_context(status, "%s on %s", cases[i].model, cases[i].cluster);
     }

@@ -93,7 +93,7 @@ static sluice_status tokenize(const tokenize_options *o, const slc_tokenizer *to
     return status;
 }
 
-static int run(int argc, char **argv)
+static int run_tokenize(int argc, char **argv)
 {
     const slc_command_line line = {
         .rows = option_rows, .arguments = "TOKENIZER", .argument = offsetof(tokenize_options, path), .doc = doc};
@@ -106,4 +106,5 @@ static int run(int argc, char **argv)
     return status ? slc_fail("sluice-lab tokenize") : 0;
 }
 
-const sluice_command slc_command_tokenize = {"tokenize", "encodes and decodes texts with a tokenizer.json", run};
+const sluice_command slc_command_tokenize = {"tokenize", "encodes and decodes texts with a tokenizer.json",
+                                             run_tokenize};

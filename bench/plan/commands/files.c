@@ -34,7 +34,7 @@
 static const slc_option file_rows[] = {FILE_ROWS, {0}};
 static const slc_option shown_rows[] = {FILE_ROWS, SLC_PIPELINE_OPTION_ROWS(slc_plan_files, pipeline, 0), {0}};
 
-static sluice_status check(void *options)
+static sluice_status check_options(void *options)
 {
     slc_plan_files *files = options;
     if (!files->profile_path) return slc_error(SLUICE_ERR_ARGUMENT, "--profile FILE is missing");
@@ -50,7 +50,7 @@ static sluice_status check_shown(void *options)
     if (files->pipeline.weighs)
         return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline auto: sluice plan weighs pipelines; give off, or a number of "
                                               "stages");
-    if (status || !files->pipeline.stages) return status ? status : check(options);
+    if (status || !files->pipeline.stages) return status ? status : check_options(options);
     if (!files->profile_path) return slc_error(SLUICE_ERR_ARGUMENT, "--profile FILE is missing");
     if (files->plan_path || files->lossy)
         return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline plans by itself; leave --%s out",
@@ -58,7 +58,7 @@ static sluice_status check_shown(void *options)
     return SLUICE_OK;
 }
 
-const slc_command_line slc_plan_files_line = {.rows = file_rows, .check = check};
+const slc_command_line slc_plan_files_line = {.rows = file_rows, .check = check_options};
 const slc_command_line slc_plan_or_pipeline_line = {.rows = shown_rows, .check = check_shown};
 
 static bool wants_compressed(const slc_plan_files *files)

@@ -147,7 +147,7 @@ static sluice_status check_pipeline(const plan_options *o)
     return SLUICE_OK;
 }
 
-static sluice_status check(void *options)
+static sluice_status check_options(void *options)
 {
     const plan_options *o = options;
     if (!o->profile) return slc_error(SLUICE_ERR_ARGUMENT, "--profile FILE is missing; sluice profile writes one");
@@ -432,7 +432,7 @@ static sluice_status plan_and_print(const plan_options *o, const slc_profile *pr
     return status ? status : slc_outcome_status(&files);
 }
 
-static sluice_status compare(const plan_options *o)
+static sluice_status print_comparison(const plan_options *o)
 {
     slc_plan_files files = {.profile_path = o->profile, .plan_path = o->compare, .lossy = o->lossy, .world = o->world};
     return compare_files(&files, o->second, o->json);
@@ -483,7 +483,7 @@ static sluice_status weigh_and_plan(plan_options *o, slc_profile *profile, whole
     return status;
 }
 
-static sluice_status make(plan_options *o)
+static sluice_status make_plan(plan_options *o)
 {
     slc_profile *profile = NULL;
     whole_run run = {false};
@@ -507,11 +507,11 @@ static int run_plan(int argc, char **argv)
                                           .arguments = "[B.json]",
                                           .typed = offsetof(plan_options, typed),
                                           .take = take_second,
-                                          .check = check,
+                                          .check = check_options,
                                           .doc = doc};
     plan_options o = {0};
     slc_command_line_parse(&line, argc, argv, &o);
-    sluice_status status = o.compare ? compare(&o) : make(&o);
+    sluice_status status = o.compare ? print_comparison(&o) : make_plan(&o);
     return status ? slc_fail("sluice plan") : 0;
 }
 

@@ -31,7 +31,7 @@ static const slc_option option_rows[] = {
     {0},
 };
 
-static sluice_status check(void *options)
+static sluice_status check_options(void *options)
 {
     const trace_options *o = options;
     if ((!o->output || o->picture) && slc_plan_files_has_stages(&o->files))
@@ -106,7 +106,7 @@ static int run_trace(int argc, char **argv)
     trace_options o = {0};
     const slc_command_line line = {
         .rows = option_rows,
-        .check = check,
+        .check = check_options,
         .shared = &slc_plan_or_pipeline_line,
         .shared_field = offsetof(trace_options, files),
         .doc = "Shows the timeline of a plan, as the simulator runs it.\v"

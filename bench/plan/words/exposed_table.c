@@ -59,7 +59,7 @@ static void describe(const slc_job *job, const slc_plan *plan, const slc_exposur
     if (!strncmp(out->causes, out->busy, strlen(out->busy))) *out->busy = 0;
 }
 
-static group *find(group *groups, uint32_t *count, const group *like)
+static group *find_group(group *groups, uint32_t *count, const group *like)
 {
     for (uint32_t g = 0; g < *count; g++)
         if (!strcmp(groups[g].slots, like->slots) && !strcmp(groups[g].causes, like->causes) &&
@@ -82,7 +82,7 @@ static uint32_t make_groups(const slc_job *job, const slc_plan *plan, const slc_
     for (uint32_t e = 0; e < count; e++) {
         group like = {0};
         describe(job, plan, &exposures[e], &like);
-        group *in = find(groups, &made, &like);
+        group *in = find_group(groups, &made, &like);
         double s = exposures[e].to_s - exposures[e].from_s;
         in->s += s;
         in->waits++;

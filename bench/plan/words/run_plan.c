@@ -40,8 +40,8 @@ static slc_planning_end ended_of(const sluice_plan_report *report)
     return (slc_planning_end)end;
 }
 
-static sluice_status show(const slc_run_plan *texts, const sluice_plan_report *report, const char *kept, FILE *out,
-                          json_t **json)
+static sluice_status show_taken(const slc_run_plan *texts, const sluice_plan_report *report, const char *kept,
+                                FILE *out, json_t **json)
 {
     slc_profile *profile = NULL;
     slc_plan *plan = NULL;
@@ -81,7 +81,7 @@ sluice_status slc_run_plan_show(sluice_runtime *rt, const char *model, const cha
     *taken = (slc_run_plan){0};
     sluice_status status = sluice_runtime_plan(rt, &report);
     if (!status) status = sluice_runtime_plan_json(rt, model, &taken->plan, &taken->profile);
-    if (!status) status = show(taken, &report, kept, out, &taken->json);
+    if (!status) status = show_taken(taken, &report, kept, out, &taken->json);
     if (status) slc_run_plan_free(taken);
     return status;
 }

@@ -146,7 +146,7 @@ typedef struct {
     json_t *options; /* those that are columns, in their order */
 } table;
 
-static void begin(table *csv, FILE *file)
+static void begin_table(table *csv, FILE *file)
 {
     const char *name;
     json_t *value;
@@ -197,7 +197,7 @@ sluice_status slc_bench_results_write_csv(const slc_bench_results *results, cons
     sluice_status status = slc_result_file_open(path, &file);
     if (status || !file.file) return status;
     table csv;
-    begin(&csv, file.file);
+    begin_table(&csv, file.file);
     put_rows(&csv, results->runs, "1", results);
     put_rows(&csv, results->misfits, "0", results);
     put_rows(&csv, results->failures, "", results);

@@ -163,7 +163,7 @@ static sluice_status take_source(void *options, char *text)
     return SLUICE_OK;
 }
 
-static sluice_status check(void *options)
+static sluice_status check_options(void *options)
 {
     const slc_bench_options *o = options;
     if (o->join && !o->source_count)
@@ -192,7 +192,7 @@ sluice_status slc_bench_options_parse(int argc, char **argv, slc_bench_options *
                                    .doc = help_text,
                                    .typed = offsetof(slc_bench_options, typed),
                                    .take = take_source,
-                                   .check = check,
+                                   .check = check_options,
                                    .shared = slc_training_command_line(differences),
                                    .shared_field = offsetof(slc_bench_options, training)};
     *out = (slc_bench_options){.part = -1};

@@ -212,7 +212,7 @@ static sluice_status open_folder(trade *t, int ranks, bool *finished)
     return SLUICE_OK;
 }
 
-static sluice_status begin(trade *t)
+static sluice_status begin_trade(trade *t)
 {
     char path[SLC_FOLDER_BYTES];
     sluice_status status = SLUICE_OK;
@@ -243,7 +243,7 @@ static sluice_status write_all(const trade *t, bool whole)
     return status;
 }
 
-static void end(trade *t)
+static void end_trade(trade *t)
 {
     json_decref(t->document);
     json_decref(t->settings);
@@ -273,10 +273,10 @@ sluice_status slc_bench_tradeoff_measure(sluice_world *world, slc_bench_options 
     sluice_status status = open_folder(&t, sluice_world_size(world), &finished);
     if (!status && finished) {
         if (t.leads) status = show_finished(&t);
-        end(&t);
+        end_trade(&t);
         return status;
     }
-    if (!status) status = begin(&t);
+    if (!status) status = begin_trade(&t);
     if (!status && t.leads) all.status = plan_all(&t);
     if (!status && t.leads && !all.status) write_itinerary(&t, &all);
     if (!status) status = sluice_world_broadcast(world, &all, sizeof all, 0);
@@ -286,7 +286,7 @@ sluice_status slc_bench_tradeoff_measure(sluice_world *world, slc_bench_options 
         sluice_status written = write_all(&t, !status);
         if (!status) status = written;
     }
-    end(&t);
+    end_trade(&t);
     return status;
 }
 
@@ -294,7 +294,7 @@ sluice_status slc_bench_tradeoff_predict(slc_bench_options *options, FILE *out)
 {
     trade t = {.options = options, .out = out, .leads = true};
     bool finished = false;
-    sluice_status status = begin(&t);
+    sluice_status status = begin_trade(&t);
     if (!status) status = open_folder(&t, (int)t.profile->job.world, &finished);
     json_decref(t.document); /* predicting it again takes no time */
     t.document = NULL;
@@ -302,6 +302,6 @@ sluice_status slc_bench_tradeoff_predict(slc_bench_options *options, FILE *out)
     for (uint32_t row = 0; !status && row <= t.tradeoff.count; row++)
         slc_tradeoff_show_row(out, t.document, row_at(&t, row));
     if (!status) status = write_all(&t, true);
-    end(&t);
+    end_trade(&t);
     return status;
 }

@@ -74,7 +74,7 @@ void slc_step_batches_destroy(slc_step_batches *batches)
     free(batches);
 }
 
-static const void *keep(unsigned char **at, const void *from, uint64_t bytes)
+static const void *copy_array(unsigned char **at, const void *from, uint64_t bytes)
 {
     unsigned char *to = *at;
     *at += room_for(bytes);
@@ -89,12 +89,12 @@ void slc_step_batches_put(slc_step_batches *batches, uint32_t number, const slui
     sizes_of(&batches->model, batch->sequences ? (uint32_t)batch->sequences : batches->batch,
              batch->length ? batch->length : batches->length, bytes);
     *kept = *batch;
-    kept->tokens = keep(&at, batch->tokens, bytes[0]);
-    kept->types = keep(&at, batch->types, bytes[1]);
-    kept->attention_mask = keep(&at, batch->attention_mask, bytes[2]);
-    kept->pixels = keep(&at, batch->pixels, bytes[3]);
-    kept->masked_patches = keep(&at, batch->masked_patches, bytes[4]);
-    kept->targets = keep(&at, batch->targets, bytes[5]);
+    kept->tokens = copy_array(&at, batch->tokens, bytes[0]);
+    kept->types = copy_array(&at, batch->types, bytes[1]);
+    kept->attention_mask = copy_array(&at, batch->attention_mask, bytes[2]);
+    kept->pixels = copy_array(&at, batch->pixels, bytes[3]);
+    kept->masked_patches = copy_array(&at, batch->masked_patches, bytes[4]);
+    kept->targets = copy_array(&at, batch->targets, bytes[5]);
 }
 
 const sluice_batch *slc_step_batches_all(const slc_step_batches *batches)

@@ -8,7 +8,7 @@
 
 static const uint64_t PATIENCE_NS = 2000000000, TERMINAL_NS = 100000000, PLAIN_NS = 5000000000;
 
-static void show(const char *what, slc_training_tokenising *progress, uint64_t done, uint64_t bytes)
+static void show_share(const char *what, slc_training_tokenising *progress, uint64_t done, uint64_t bytes)
 {
     uint64_t now = slc_clock_ns();
     bool terminal = isatty(STDERR_FILENO);
@@ -25,10 +25,10 @@ static void show(const char *what, slc_training_tokenising *progress, uint64_t d
 
 void slc_training_tokenising_show(slc_training_tokenising *progress, uint64_t done, uint64_t bytes)
 {
-    show("tokens of the text", progress, done, bytes);
+    show_share("tokens of the text", progress, done, bytes);
 }
 
 void slc_training_indexing_show(slc_training_tokenising *progress, uint64_t done, uint64_t bytes)
 {
-    show("looking for records", progress, done, bytes);
+    show_share("looking for records", progress, done, bytes);
 }

@@ -170,7 +170,7 @@ static double now_s(void)
 }
 
 /* Appends a piece, and tells of the first one that is lost. */
-static void put(slc_training_log *log, file_index file, const void *piece, size_t bytes)
+static void append_piece(slc_training_log *log, file_index file, const void *piece, size_t bytes)
 {
     slc_growing_file *to = &log->files[file];
     if (!slc_growing_file_put(to, piece, bytes))
@@ -180,8 +180,8 @@ static void put(slc_training_log *log, file_index file, const void *piece, size_
 static void begin_events(slc_training_log *log, uint64_t steps_before)
 {
     char record[SLC_TRAINING_EVENT_BYTES];
-    put(log, EVENTS, record, slc_training_event_version(now_s(), record));
-    if (steps_before) put(log, EVENTS, record, slc_training_event_restart(now_s(), steps_before + 1, record));
+    append_piece(log, EVENTS, record, slc_training_event_version(now_s(), record));
+    if (steps_before) append_piece(log, EVENTS, record, slc_training_event_restart(now_s(), steps_before + 1, record));
 }
 
 static sluice_status begin_folder(slc_training_log *log, uint64_t steps_before)
@@ -211,7 +211,7 @@ static sluice_status sync_names(const slc_training_log *log)
 
 static void begin_table(slc_training_log *log, file_index file)
 {
-    if (!log->files[file].bytes) put(log, file, slc_training_csv_head, strlen(slc_training_csv_head));
+    if (!log->files[file].bytes) append_piece(log, file, slc_training_csv_head, strlen(slc_training_csv_head));
 }
 
 sluice_status slc_training_log_begin(slc_training_log *log, uint64_t steps_before, json_t *about)
@@ -258,17 +258,17 @@ static void put_events(slc_training_log *log, const slc_training_step *step, dou
     }
     add_scalar(list, &count, "eval/loss", step->evaluation_loss);
     add_scalar(list, &count, "eval/accuracy", step->accuracy);
-    if (count) put(log, EVENTS, record, slc_training_event_scalars(time_s, step->step, list, count, record));
+    if (count) append_piece(log, EVENTS, record, slc_training_event_scalars(time_s, step->step, list, count, record));
 }
 
 void slc_training_log_step(slc_training_log *log, const slc_training_step *step)
 {
     const slc_training_line_times times = {now_s(), log->elapsed_s += step->step_s};
     char line[SLC_TRAINING_LINE_BYTES];
-    put(log, JSONL, line, slc_training_json_line(step, &times, line));
+    append_piece(log, JSONL, line, slc_training_json_line(step, &times, line));
     const size_t bytes = slc_training_csv_line(step, &times, line);
-    put(log, CSV, line, bytes);
-    put(log, TABLE, line, bytes);
+    append_piece(log, CSV, line, bytes);
+    append_piece(log, TABLE, line, bytes);
     put_events(log, step, times.time_s);
     log->tokens_before = step->tokens;
     slc_disk_sync_soon(log->sync);
@@ -282,7 +282,7 @@ void slc_training_log_sample(slc_training_log *log, uint64_t step, const char *t
     if (!line) return; /* no memory, or a text that is no UTF-8 */
     const size_t bytes = strlen(line);
     line[bytes] = '\n'; /* in the place of its end */
-    put(log, SAMPLES, line, bytes + 1);
+    append_piece(log, SAMPLES, line, bytes + 1);
     free(line);
     slc_disk_sync_soon(log->sync);
 }
@@ -291,8 +291,8 @@ void slc_training_log_end(slc_training_log *log, const slc_training_step *step)
 {
     char line[SLC_TRAINING_LINE_BYTES];
     const double time_s = now_s();
-    put(log, JSONL, line, slc_training_json_end_line(step, time_s, line));
-    put(log, CSV, line, slc_training_csv_end_line(step, time_s, line));
+    append_piece(log, JSONL, line, slc_training_json_end_line(step, time_s, line));
+    append_piece(log, CSV, line, slc_training_csv_end_line(step, time_s, line));
     put_events(
         log,
         &(slc_training_step){.step = step->step, .evaluation_loss = step->evaluation_loss, .accuracy = step->accuracy},

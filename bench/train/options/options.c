@@ -536,7 +536,7 @@ void slc_training_options_init(slc_training_options *options)
     slc_option_defaults(taken, options);
 }
 
-static void begin(void *options)
+static void begin_options(void *options)
 {
     slc_training_options_init(options);
 }
@@ -547,7 +547,7 @@ const slc_command_line *slc_training_command_line(const slc_training_difference 
                                           .headings = headings,
                                           .hint = "text to train on, for one, is --data FILE",
                                           .typed = offsetof(slc_training_options, typed),
-                                          .begin = begin};
+                                          .begin = begin_options};
     make_tables();
     for (size_t i = 0; i < sizeof short_help / sizeof *short_help; i++) assert(find_row(short_help[i]));
     for (int i = 0; i < row_count; i++) own_rows[i] = own_row(&rows[i], differences);

@@ -85,7 +85,7 @@ static sluice_status refuse(const reading *r, const char *path)
                      r->file, path, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-static sluice_status take(const reading *r, const char *path, const json_t *value)
+static sluice_status take_value(const reading *r, const char *path, const json_t *value)
 {
     char where[PATH_BYTES + 1024];
     const char *option = option_of(path);
@@ -106,7 +106,7 @@ static sluice_status walk(const reading *r, const char *path, json_t *object)
         if (!*path && !strcmp(key, "version")) continue;
         const bool fits = length >= 0 && length < PATH_BYTES;
         sluice_status status =
-            fits && json_is_object(value) && is_inside(below) ? walk(r, below, value) : take(r, below, value);
+            fits && json_is_object(value) && is_inside(below) ? walk(r, below, value) : take_value(r, below, value);
         if (status) return status;
     }
     return SLUICE_OK;

@@ -10,7 +10,7 @@
 enum { PATH_BYTES = 128 };
 
 /* Puts a value, which it takes over, at `path` below `object`. */
-static int put(json_t *object, const char *path, json_t *value)
+static int put_below(json_t *object, const char *path, json_t *value)
 {
     char name[PATH_BYTES];
     const char *dot = strchr(path, '.');
@@ -24,7 +24,7 @@ static int put(json_t *object, const char *path, json_t *value)
             return -1;
         }
     }
-    return put(below, dot + 1, value);
+    return put_below(below, dot + 1, value);
 }
 
 json_t *slc_training_recipe_json(const slc_training_options *options)
@@ -33,7 +33,7 @@ json_t *slc_training_recipe_json(const slc_training_options *options)
     int failed = slc_training_options_json(options, SLC_SAVED | SLC_MEASURED, settings) || !all;
     const slc_training_track *track;
     for (size_t i = 0; !failed && (track = slc_training_track_at(i)); i++)
-        failed = put(all, track->path, json_incref(json_object_get(settings, track->option)));
+        failed = put_below(all, track->path, json_incref(json_object_get(settings, track->option)));
     json_decref(settings);
     if (failed) json_decref(all);
     return failed ? NULL : all;

@@ -109,7 +109,7 @@ static void linear_backward(const pass *s, uint32_t number, uint64_t in, uint64_
 
 /* ---- The model ---- */
 
-static double *take(double **at, uint64_t count)
+static double *take_place(double **at, uint64_t count)
 {
     double *piece = *at;
     *at += count;
@@ -128,25 +128,25 @@ static sluice_status pass_create(const sluice_model_config *c, uint32_t batch, u
     double *at = s->memory;
     for (uint32_t i = 0; i < c->layers; i++) {
         block_values *b = &s->blocks[i];
-        b->norm1 = (norm_values){take(&at, vector), take(&at, rows), take(&at, rows)};
-        b->norm2 = (norm_values){take(&at, vector), take(&at, rows), take(&at, rows)};
-        b->x = take(&at, vector);
-        for (int j = 0; j < 3; j++) b->third[j] = take(&at, vector);
-        b->attention = take(&at, vector);
-        b->logsumexp = take(&at, c->heads * rows);
-        b->mid = take(&at, vector);
-        b->hidden = take(&at, 4 * vector);
-        b->active = take(&at, 4 * vector);
+        b->norm1 = (norm_values){take_place(&at, vector), take_place(&at, rows), take_place(&at, rows)};
+        b->norm2 = (norm_values){take_place(&at, vector), take_place(&at, rows), take_place(&at, rows)};
+        b->x = take_place(&at, vector);
+        for (int j = 0; j < 3; j++) b->third[j] = take_place(&at, vector);
+        b->attention = take_place(&at, vector);
+        b->logsumexp = take_place(&at, c->heads * rows);
+        b->mid = take_place(&at, vector);
+        b->hidden = take_place(&at, 4 * vector);
+        b->active = take_place(&at, 4 * vector);
     }
-    s->norm = (norm_values){take(&at, vector), take(&at, rows), take(&at, rows)};
-    s->last = take(&at, vector);
-    s->dx = take(&at, vector);
-    s->dnorm = take(&at, vector);
-    for (int j = 0; j < 3; j++) s->dthird[j] = take(&at, vector);
-    s->dwide = take(&at, 4 * vector);
-    s->logits = take(&at, rows * c->vocabulary);
-    s->losses = take(&at, rows);
-    s->weights = take(&at, length);
+    s->norm = (norm_values){take_place(&at, vector), take_place(&at, rows), take_place(&at, rows)};
+    s->last = take_place(&at, vector);
+    s->dx = take_place(&at, vector);
+    s->dnorm = take_place(&at, vector);
+    for (int j = 0; j < 3; j++) s->dthird[j] = take_place(&at, vector);
+    s->dwide = take_place(&at, 4 * vector);
+    s->logits = take_place(&at, rows * c->vocabulary);
+    s->losses = take_place(&at, rows);
+    s->weights = take_place(&at, length);
     return SLUICE_OK;
 }
 

@@ -79,8 +79,8 @@ static uint32_t count_there(const slc_training_data *base, uint64_t first, uint6
 }
 
 /* Images behind the last are grey and have no class. */
-static sluice_status take(image_data *d, const slc_image_request *wanted, const slc_image_request *next,
-                          sluice_batch *out)
+static sluice_status take_batch(image_data *d, const slc_image_request *wanted, const slc_image_request *next,
+                                sluice_batch *out)
 {
     const uint32_t there = wanted->count, missing = d->base.batch - there;
     sluice_status status = slc_image_reader_take(d->reader, wanted, next, &d->pixels, &d->labels);
@@ -102,7 +102,7 @@ static sluice_status take_classes(slc_training_data *base, bool held_out, uint64
                                       .count = held_out ? count_there(base, first, base->facts.held_out) : base->batch};
     slc_image_request next = wanted;
     next.first += d->ranks * base->batch;
-    return take(d, &wanted, held_out ? NULL : &next, out);
+    return take_batch(d, &wanted, held_out ? NULL : &next, out);
 }
 
 static uint64_t count_masked(const slc_training_data *base, uint64_t sequence)
@@ -150,7 +150,7 @@ static sluice_status take_in_order(slc_training_data *base, uint64_t first, slui
     slc_image_request next = wanted;
     next.first += base->batch;
     next.count = count_there(base, next.first, images);
-    return take(d, &wanted, next.count ? &next : NULL, out);
+    return take_batch(d, &wanted, next.count ? &next : NULL, out);
 }
 
 static sluice_status take_masked_in_order(slc_training_data *base, uint64_t first, sluice_batch *out)
