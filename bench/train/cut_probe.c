@@ -56,7 +56,8 @@ static sluice_status run_step(const slc_cut_probe *probe, trial *t)
     bool here;
     for (uint32_t m = 0; !status && m < micro_batches_of(probe); m++) {
         sluice_batch batch;
-        status = slc_training_data_take(probe->data, true, (uint64_t)m * probe->model_options->batch, &batch);
+        status =
+            slc_training_data_take(probe->data, SLC_DATA_HELD_OUT, (uint64_t)m * probe->model_options->batch, &batch);
         if (!status) slc_step_batches_put(t->batches, m, &batch);
     }
     if (!status) status = sluice_step_begin(t->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0));

@@ -424,7 +424,7 @@ static sluice_status go_on_saving(training *t, bool begins, bool *last)
 {
     const slc_training_position position = position_of(t);
     return begins ? slc_training_saves_begin(&t->saves, &position, *last, last)
-                  : slc_training_saves_go_on(&t->saves, &position, false, last);
+                  : slc_training_saves_go_on(&t->saves, &position, last);
 }
 
 /* Ends the save that is under way after the steps, which have ended with `status`. Where all ranks have found the same
@@ -436,7 +436,7 @@ static sluice_status end_saving(training *t, sluice_status status)
     slc_kept_error kept;
     if (status && status != SLUICE_ERR_NON_FINITE) return status;
     slc_error_keep(&kept);
-    sluice_status ended = slc_training_saves_go_on(&t->saves, &position, true, &stop);
+    sluice_status ended = slc_training_saves_end(&t->saves, &position, &stop);
     return status ? slc_error_restore(&kept, status) : ended;
 }
 

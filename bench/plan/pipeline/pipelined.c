@@ -26,16 +26,12 @@ static sluice_status read_choices(const char *strategy, const char *recompute, s
                      strategy);
 }
 
-static sluice_status simulate(const slc_pipelined *made, bool messages, bool operations, double *step_s, double *most_s)
+/* Simulates a step with these times; *most_s is what the stage computes that computes longest. */
+static sluice_status simulate(const slc_pipelined *made, const slc_pipeline_times *times, double *step_s,
+                              double *most_s)
 {
-    slc_pipeline_times times = made->plan.costs.times;
     slc_pipeline_forecast forecast;
-    if (!operations) times.operation_count = times.gather_count = 0;
-    if (!messages) {
-        times.forward_message_s = times.backward_message_s = NULL;
-        times.latency_s = times.rows_s = 0;
-    }
-    sluice_status status = slc_pipeline_simulate(&made->plan.program, &times, NULL, &forecast);
+    sluice_status status = slc_pipeline_simulate(&made->plan.program, times, NULL, &forecast);
     *step_s = forecast.step_s;
     *most_s = 0;
     for (uint32_t s = 0; !status && s < made->request.shape.stages; s++)
@@ -44,12 +40,17 @@ static sluice_status simulate(const slc_pipelined *made, bool messages, bool ope
     return status;
 }
 
+/* Finds what the step is made of: it is simulated without the operations of stages, then without messages too. */
 static sluice_status divide_step(slc_pipelined *made)
 {
     slc_pipeline_parts *parts = &made->parts;
+    slc_pipeline_times times = made->plan.costs.times;
     double bare_s = 0, with_messages_s = 0, most_s;
-    sluice_status status = simulate(made, true, false, &with_messages_s, &most_s);
-    if (!status) status = simulate(made, false, false, &bare_s, &most_s);
+    times.operation_count = times.gather_count = 0;
+    sluice_status status = simulate(made, &times, &with_messages_s, &most_s);
+    times.forward_message_s = times.backward_message_s = NULL;
+    times.latency_s = times.rows_s = 0;
+    if (!status) status = simulate(made, &times, &bare_s, &most_s);
     parts->slowest_s = most_s;
     parts->filling_s = fmax(0, bare_s - most_s);
     parts->messages_s = fmax(0, with_messages_s - bare_s);

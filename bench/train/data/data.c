@@ -200,9 +200,10 @@ sluice_status slc_training_data_beside(const slc_training_data *data, json_t **o
     return SLUICE_OK;
 }
 
-sluice_status slc_training_data_take(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out)
+sluice_status slc_training_data_take(slc_training_data *data, slc_training_data_part part, uint64_t first,
+                                     sluice_batch *out)
 {
-    return slc_path_was_good(data->take(data, held_out, first, out));
+    return slc_path_was_good(data->take(data, part == SLC_DATA_HELD_OUT, first, out));
 }
 
 double slc_training_data_passes(const slc_training_data *data, uint64_t sequences)

@@ -74,11 +74,13 @@ sluice_status slc_training_data_open_whole(const slc_training_options *options, 
  * slc_training_data_take else. */
 sluice_status slc_training_data_take_in_order(slc_training_data *data, uint64_t first, sluice_batch *out);
 
-/* Takes the sequences (images) [first, first + batch) of the training or the held-out part. Those from number
- * `held_out` of the facts on, of the latter, have no target. *out points into `data` and is valid until the next call.
- * Errors: IO (also a file that has vanished since the data was opened), FORMAT, MEMORY.
- */
-sluice_status slc_training_data_take(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out);
+typedef enum { SLC_DATA_TRAIN, SLC_DATA_HELD_OUT } slc_training_data_part;
+
+/* Takes the sequences (images) [first, first + batch) of a part. Of the held-out one those from number `held_out` of
+ * the facts on have no target. *out points into `data` and is valid until the next call. Errors: IO (also a file that
+ * has vanished since the data was opened), FORMAT, MEMORY. */
+sluice_status slc_training_data_take(slc_training_data *data, slc_training_data_part part, uint64_t first,
+                                     sluice_batch *out);
 /* Sets the shape in which windows of a text are taken to train from now on: the first `pieces` times `length` tokens of
  * each become as many sequences, one behind the other, and what is left of it is left out. Of framed windows each
  * sequence is framed, and masks are drawn for all of them at once. length 0: whole windows. Evaluations take whole

@@ -89,7 +89,7 @@ static void counts_are_those_of_the_batches(void **state)
         for (uint64_t first = FIRST; first < FIRST + 20 * BATCH; first += BATCH) {
             sluice_batch batch;
             const uint64_t counted = slc_training_data_targets(data, first);
-            works(slc_training_data_take(data, false, first, &batch));
+            works(slc_training_data_take(data, SLC_DATA_TRAIN, first, &batch));
             assert_int_equal(asked(&batch, targets), counted);
             slc_training_data_targets(data, first + 1); /* leaves what was taken as it was */
             assert_int_equal(asked(&batch, targets), counted);
@@ -113,7 +113,7 @@ static void held_out_images_are_taken_once(void **state)
         assert_int_equal(slc_training_data_get_facts(data)->held_out, HELD_OUT);
         for (uint64_t first = 0; first < 4 * BATCH; first += BATCH) {
             sluice_batch batch;
-            works(slc_training_data_take(data, true, first, &batch));
+            works(slc_training_data_take(data, SLC_DATA_HELD_OUT, first, &batch));
             for (uint64_t b = 0; b < BATCH; b++) {
                 const uint64_t each = targets / BATCH;
                 const sluice_batch image = {.targets = batch.targets + b * each};
@@ -143,9 +143,10 @@ static void what_is_read_ahead_is_what_is_asked_for(void **state)
         slc_training_data *alone = open_data("beit", head, images, 1, &targets);
         for (uint64_t i = 0; i < ROUNDS * BATCH; i += BATCH) {
             const bool held_out = i % 4 == 3;
+            const slc_training_data_part part = held_out ? SLC_DATA_HELD_OUT : SLC_DATA_TRAIN;
             sluice_batch own, expected;
-            works(slc_training_data_take(ahead, held_out, held_out ? i : RANKS * i, &own));
-            works(slc_training_data_take(alone, held_out, held_out ? i : RANKS * i, &expected));
+            works(slc_training_data_take(ahead, part, held_out ? i : RANKS * i, &own));
+            works(slc_training_data_take(alone, part, held_out ? i : RANKS * i, &expected));
             assert_memory_equal(own.pixels, expected.pixels, BATCH * SIDE * SIDE * sizeof *own.pixels);
             assert_memory_equal(own.targets, expected.targets, targets * sizeof *own.targets);
         }
@@ -163,7 +164,7 @@ static void windows_have_no_end(void **state)
     sluice_batch batch;
     slc_training_data *data = open_data("gpt2", SLUICE_HEAD_TOKENS, texts, 1, &targets);
     assert_true(slc_training_data_get_facts(data)->held_out == UINT64_MAX);
-    works(slc_training_data_take(data, true, 1000, &batch));
+    works(slc_training_data_take(data, SLC_DATA_HELD_OUT, 1000, &batch));
     assert_int_equal(asked(&batch, targets), targets);
     slc_training_data_close(data);
 }

@@ -62,7 +62,7 @@ static sluice_status step_json(slc_training_data *data, const slc_training_first
     sluice_status status = to.inputs && to.targets ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "--first-batch");
     for (uint64_t i = 0; !status && i < step->ranks * step->micro_batches; i++) {
         sluice_batch batch;
-        status = slc_training_data_take(data, false, first + i * step->batch, &batch);
+        status = slc_training_data_take(data, SLC_DATA_TRAIN, first + i * step->batch, &batch);
         if (!status && !batch.tokens)
             status = slc_error(SLUICE_ERR_UNSUPPORTED, "--first-batch: it writes tokens, and this model sees images");
         if (!status) status = append_batch(step, &batch, &to);

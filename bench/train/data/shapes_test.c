@@ -85,7 +85,7 @@ static void check_sequences(const kind *k, const sluice_batch *batch, const int3
 static void take_plain(slc_training_data *data, const kind *k, uint64_t first, int32_t whole[MOST])
 {
     sluice_batch batch;
-    works(slc_training_data_take(data, false, first, &batch));
+    works(slc_training_data_take(data, SLC_DATA_TRAIN, first, &batch));
     assert_true(batch.length == 0 && batch.sequences == 0);
     memcpy(whole, batch.tokens, MOST * sizeof *whole);
     if (!strcmp(k->family, "bert") && k->head == SLUICE_HEAD_TOKENS)
@@ -115,14 +115,14 @@ static void sequences_hold_their_window(void **state)
                 sluice_batch batch;
                 slc_training_data_set_shape(data, 0, 7);
                 take_plain(data, k, first, whole);
-                works(slc_training_data_take(data, true, first, &batch));
+                works(slc_training_data_take(data, SLC_DATA_HELD_OUT, first, &batch));
                 memcpy(held_out, batch.tokens, sizeof held_out);
                 slc_training_data_set_shape(data, length, pieces);
-                works(slc_training_data_take(data, true, first, &batch));
+                works(slc_training_data_take(data, SLC_DATA_HELD_OUT, first, &batch));
                 assert_true(batch.length == 0 && batch.sequences == 0);
                 assert_memory_equal(batch.tokens, held_out, sizeof held_out);
                 const uint64_t counted = slc_training_data_targets(data, first);
-                works(slc_training_data_take(data, false, first, &batch));
+                works(slc_training_data_take(data, SLC_DATA_TRAIN, first, &batch));
                 assert_true(batch.length == length && batch.sequences == (uint64_t)BATCH * pieces);
                 check_sequences(k, &batch, whole, length, pieces);
                 assert_int_equal(targets_of(k, &batch), counted);

@@ -45,7 +45,7 @@ static sluice_status evaluate_batch(slc_run_evaluation *e, uint64_t first, held_
     const slc_run_place *place = e->place;
     double loss = 0;
     sluice_batch batch;
-    sluice_status status = slc_training_data_take(e->data, true, first, &batch);
+    sluice_status status = slc_training_data_take(e->data, SLC_DATA_HELD_OUT, first, &batch);
     if (status) return status;
     batch.loss_divisor = (double)targets_of(e, place->length);
     const uint64_t there = targets_of(e, batch.length ? batch.length : place->length);

@@ -10,7 +10,7 @@ uint64_t slc_run_feed_sequences(const slc_run_feed *f, uint64_t micro_batches)
 static sluice_status take_batch(slc_run_feed *f, uint64_t index, sluice_batch *batch)
 {
     const uint64_t first = f->begun + slc_run_place_first(f->place, index);
-    sluice_status status = slc_training_data_take(f->data, false, first, batch);
+    sluice_status status = slc_training_data_take(f->data, SLC_DATA_TRAIN, first, batch);
     batch->loss_divisor = f->loss_divisor;
     return status;
 }

@@ -69,20 +69,29 @@ static sluice_status try_again(slc_training_saves *s, const slc_training_positio
     return status == SLUICE_ERR_IO ? give_up(s, status, stop) : status;
 }
 
-sluice_status slc_training_saves_go_on(slc_training_saves *s, const slc_training_position *position, bool wait,
-                                       bool *stop)
+static sluice_status continue_save(slc_training_saves *s, const slc_training_position *position, bool wait, bool *stop)
 {
     sluice_status status = s->under_way ? end_save(s, wait) : SLUICE_OK;
     return status == SLUICE_ERR_IO ? try_again(s, position, stop) : status;
+}
+
+sluice_status slc_training_saves_go_on(slc_training_saves *s, const slc_training_position *position, bool *stop)
+{
+    return continue_save(s, position, false, stop);
+}
+
+sluice_status slc_training_saves_end(slc_training_saves *s, const slc_training_position *position, bool *stop)
+{
+    return continue_save(s, position, true, stop);
 }
 
 sluice_status slc_training_saves_begin(slc_training_saves *s, const slc_training_position *position, bool last,
                                        bool *stop)
 {
     s->last = last; /* nothing comes after what is awaited now, either */
-    sluice_status status = slc_training_saves_go_on(s, position, true, stop);
+    sluice_status status = slc_training_saves_end(s, position, stop);
     if (status || s->step == position->steps) return status; /* it has been saved instead, or could not be */
     status = begin_save(s, position);
     if (status == SLUICE_ERR_IO) return try_again(s, position, stop);
-    return status || !last ? status : slc_training_saves_go_on(s, position, true, stop);
+    return status || !last ? status : slc_training_saves_end(s, position, stop);
 }

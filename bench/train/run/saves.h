@@ -21,6 +21,6 @@ typedef struct {
  * *stop: a save failed, and the run is to end. Errors: those of the library but IO. */
 sluice_status slc_training_saves_begin(slc_training_saves *saves, const slc_training_position *position, bool last,
                                        bool *stop);
-/* Goes on with the save that is under way, if there is one: after each step, and with `wait` at the end. */
-sluice_status slc_training_saves_go_on(slc_training_saves *saves, const slc_training_position *position, bool wait,
-                                       bool *stop);
+/* Goes on with the save that is under way, if there is one; slc_training_saves_end waits until it has ended. */
+sluice_status slc_training_saves_go_on(slc_training_saves *saves, const slc_training_position *position, bool *stop);
+sluice_status slc_training_saves_end(slc_training_saves *saves, const slc_training_position *position, bool *stop);

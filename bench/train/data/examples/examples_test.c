@@ -147,7 +147,7 @@ static void a_pass_has_each_record_once(void **state)
             sluice_batch batch;
             uint64_t targets = 0;
             const uint64_t counted = slc_training_data_targets(data, first);
-            works(slc_training_data_take(data, false, first, &batch));
+            works(slc_training_data_take(data, SLC_DATA_TRAIN, first, &batch));
             rows_are_the_records(&batch, &order[k][first]);
             for (uint64_t i = 0; i < BATCH * (uint64_t)batch.length; i++) targets += batch.targets[i] >= 0;
             assert_int_equal(targets, counted);
@@ -187,7 +187,7 @@ static void held_out_records_come_once(void **state)
         assert_int_equal(slc_training_data_get_facts(data)->about.train, given ? RECORDS : RECORDS - HELD_OUT);
         for (uint64_t first = 0; first < count + BATCH; first += BATCH) {
             sluice_batch batch;
-            works(slc_training_data_take(data, true, first, &batch));
+            works(slc_training_data_take(data, SLC_DATA_HELD_OUT, first, &batch));
             for (uint32_t b = 0; b < BATCH; b++) {
                 const uint64_t row = b * (uint64_t)batch.length;
                 if (first + b >= count) {
@@ -214,7 +214,7 @@ static void long_records_can_be_left_out(void **state)
     slc_training_data *data = open_data(&w, &model);
     for (uint64_t first = 0; first < 200; first += BATCH) {
         sluice_batch batch;
-        works(slc_training_data_take(data, false, first, &batch));
+        works(slc_training_data_take(data, SLC_DATA_TRAIN, first, &batch));
         for (uint32_t b = 0; b < BATCH; b++) {
             const uint32_t number = number_of(batch.tokens + b * batch.length);
             assert_true(6 + slc_random_below(1, 1, number, 25) <= CONTEXT);
@@ -243,7 +243,7 @@ static void pairs_have_types_and_classes(void **state)
     sluice_batch batch;
     slc_training_data *data = open_data(&w, &model);
     assert_int_equal(model.classes, 2);
-    works(slc_training_data_take(data, false, 0, &batch));
+    works(slc_training_data_take(data, SLC_DATA_TRAIN, 0, &batch));
     assert_int_equal(slc_training_data_targets(data, 0), BATCH);
     assert_int_equal(batch.length, 8);
     for (uint32_t b = 0; b < BATCH; b++) {
@@ -260,7 +260,7 @@ static void pairs_have_types_and_classes(void **state)
         assert_memory_equal(mask, yes ? two_mask : one_mask, sizeof one_mask);
     }
     assert_int_equal(batch.targets[0] + batch.targets[1], 1);
-    works(slc_training_data_take(data, true, 0, &batch));
+    works(slc_training_data_take(data, SLC_DATA_HELD_OUT, 0, &batch));
     assert_int_equal(batch.targets[0], 1);
     assert_int_equal(batch.targets[1], -1);
     slc_training_data_close(data);
@@ -278,7 +278,7 @@ static void texts_end_with_the_end_token(void **state)
     sluice_batch batch;
     slc_training_data *data = open_data(&w, &model);
     assert_int_equal(model.vocabulary, 703);
-    works(slc_training_data_take(data, true, 0, &batch));
+    works(slc_training_data_take(data, SLC_DATA_HELD_OUT, 0, &batch));
     assert_int_equal(batch.tokens[1], 0);
     assert_int_equal(batch.targets[0], 0);
     assert_int_equal(batch.targets[1], -1);
@@ -299,7 +299,7 @@ static void masks_lie_inside_the_frame(void **state)
         sluice_batch batch;
         uint64_t targets = 0;
         const uint64_t counted = slc_training_data_targets(data, first);
-        works(slc_training_data_take(data, false, first, &batch));
+        works(slc_training_data_take(data, SLC_DATA_TRAIN, first, &batch));
         for (uint32_t b = 0; b < BATCH; b++) {
             const int32_t *row = batch.tokens + b * batch.length;
             uint32_t length = 0;
@@ -331,7 +331,7 @@ static void only_the_assistant_is_learned(void **state)
     sluice_model_config model;
     sluice_batch batch;
     slc_training_data *data = open_data(&w, &model);
-    works(slc_training_data_take(data, true, 0, &batch));
+    works(slc_training_data_take(data, SLC_DATA_HELD_OUT, 0, &batch));
     char text[CONTEXT + 1] = "";
     size_t used = 0;
     for (uint32_t i = 0; i < batch.length; i++)
@@ -348,7 +348,7 @@ static void windows_join_records(void **state)
     sluice_model_config model;
     sluice_batch batch;
     slc_training_data *data = open_data(&w, &model);
-    works(slc_training_data_take(data, false, 0, &batch));
+    works(slc_training_data_take(data, SLC_DATA_TRAIN, 0, &batch));
     assert_int_equal(batch.length, 0);
     assert_int_equal(slc_training_data_get_facts(data)->length_step, 0);
     bool ends = false;
