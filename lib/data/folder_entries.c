@@ -3,7 +3,6 @@
 #include "lib/data/folder_entries.h"
 
 #include "lib/base/file/path_error.h"
-#include "lib/base/status.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -23,20 +22,16 @@ static int visible(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-static sluice_status cannot_read(const char *path)
-{
-    return slc_error(slc_path_status(errno), "cannot read %s: %s", path, strerror(errno));
-}
-
 static sluice_status visit_one(const char *path, const char *name, bool follow, slc_folder_visit visit, void *context)
 {
     char full[PATH_MAX];
     struct stat info;
     if (snprintf(full, sizeof full, "%s/%s", path, name) >= PATH_MAX) {
         errno = ENAMETOOLONG;
-        return cannot_read(full);
+        return slc_path_error("cannot read", full, errno);
     }
-    if (fstatat(AT_FDCWD, full, &info, follow ? 0 : AT_SYMLINK_NOFOLLOW)) return cannot_read(full);
+    if (fstatat(AT_FDCWD, full, &info, follow ? 0 : AT_SYMLINK_NOFOLLOW))
+        return slc_path_error("cannot read", full, errno);
     return visit(context, full, &info);
 }
 
@@ -44,7 +39,7 @@ sluice_status slc_folder_each(const char *path, bool follow, slc_folder_visit vi
 {
     struct dirent **entries = NULL;
     int found = scandir(path, &entries, visible, by_bytes);
-    if (found < 0) return cannot_read(path);
+    if (found < 0) return slc_path_error("cannot read", path, errno);
     sluice_status status = SLUICE_OK;
     for (int i = 0; i < found; i++) {
         if (!status) status = visit_one(path, entries[i]->d_name, follow, visit, context);

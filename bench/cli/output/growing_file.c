@@ -3,18 +3,11 @@
 
 #include "bench/cli/output/result_file.h"
 #include "lib/base/file/path_error.h"
-#include "lib/base/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static sluice_status cannot_write(const char *path, int why)
-{
-    return slc_error(slc_path_status(why), "cannot write %s: %s", path, strerror(why));
-}
 
 sluice_status slc_growing_file_open(const char *path, uint64_t keep, slc_growing_file *out)
 {
@@ -23,7 +16,7 @@ sluice_status slc_growing_file_open(const char *path, uint64_t keep, slc_growing
     if (!path) return SLUICE_OK;
     const int fd =
         slc_is_standard_output(path) ? STDOUT_FILENO : open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
-    if (fd < 0) return cannot_write(path, errno);
+    if (fd < 0) return slc_path_error("cannot write", path, errno);
     *out = (slc_growing_file){.path = path, .fd = fd, .bytes = keep};
     out->regular = fd != STDOUT_FILENO && !fstat(fd, &info) && S_ISREG(info.st_mode);
     return SLUICE_OK;
@@ -70,7 +63,7 @@ sluice_status slc_growing_file_close(slc_growing_file *file)
     if (!file->path) return SLUICE_OK;
     int why = file->why;
     if (file->fd != STDOUT_FILENO && close(file->fd) && !why) why = errno;
-    sluice_status status = why ? cannot_write(file->path, why) : SLUICE_OK;
+    sluice_status status = why ? slc_path_error("cannot write", file->path, why) : SLUICE_OK;
     *file = SLC_GROWING_FILE_NONE;
     return status;
 }

@@ -13,11 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static sluice_status cannot_write(const char *path, int why)
-{
-    return slc_error(slc_path_status(why), "cannot write %s: %s", path, strerror(why));
-}
-
 static bool written_directly(const char *path)
 {
     struct stat info;
@@ -44,7 +39,7 @@ sluice_status slc_result_file_open(const char *path, slc_result_file *out)
         out->draft.fd = -1; /* the stream closes it */
         return SLUICE_OK;
     }
-    if (!status) status = cannot_write(path, errno);
+    if (!status) status = slc_path_error("cannot write", path, errno);
     slc_draft_drop(&out->draft);
     *out = (slc_result_file){0};
     return status;
@@ -56,8 +51,8 @@ sluice_status slc_result_file_probe(const char *path)
     struct stat info;
     if (!path || slc_is_standard_output(path)) return SLUICE_OK;
     if (written_directly(path)) {
-        if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return cannot_write(path, EISDIR);
-        return access(path, W_OK) ? cannot_write(path, errno) : SLUICE_OK;
+        if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return slc_path_error("cannot write", path, EISDIR);
+        return access(path, W_OK) ? slc_path_error("cannot write", path, errno) : SLUICE_OK;
     }
     sluice_status status = slc_result_file_open(path, &file);
     slc_result_file_abandon(&file);
@@ -87,7 +82,7 @@ sluice_status slc_result_file_commit(slc_result_file *file)
 {
     if (!file->file) return SLUICE_OK;
     int why = finish(file);
-    sluice_status status = why ? cannot_write(file->path, why) : SLUICE_OK;
+    sluice_status status = why ? slc_path_error("cannot write", file->path, why) : SLUICE_OK;
     if (!status && file->draft.path) status = slc_draft_keep(&file->draft, file->path);
     if (why && file->draft.path) slc_draft_drop(&file->draft);
     *file = (slc_result_file){0};

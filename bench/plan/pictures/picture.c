@@ -59,7 +59,7 @@ sluice_status slc_picture_draw(const char *path, int height, void (*put)(FILE *f
         return slc_error(SLUICE_ERR_ARGUMENT, "TMPDIR=%s: the path is too long", folder);
     int descriptor = mkstemp(script);
     FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
-    if (!file) return slc_error(slc_path_status(errno), "cannot write %s: %s", script, strerror(errno));
+    if (!file) return slc_path_error("cannot write", script, errno);
     errno = 0;
     put_head(file, path, height);
     put(file, what);

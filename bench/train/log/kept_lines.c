@@ -3,7 +3,6 @@
 
 #include "bench/train/log/step_line.h"
 #include "lib/base/file/path_error.h"
-#include "lib/base/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,12 +27,12 @@ sluice_status slc_training_kept_lines(const char *path, const char *head, uint64
     if (fd < 0 || fstat(fd, &info)) {
         const int why = errno;
         if (fd >= 0) close(fd);
-        return slc_error(slc_path_status(why), "cannot read %s: %s", path, strerror(why));
+        return slc_path_error("cannot read", path, why);
     }
     void *text = info.st_size ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
     const int why = text == MAP_FAILED ? errno : 0;
     close(fd);
-    if (why) return slc_error(slc_path_status(why), "cannot read %s: %s", path, strerror(why));
+    if (why) return slc_path_error("cannot read", path, why);
     if (text) {
         *kept = count(text, (size_t)info.st_size, head ? head : "", last);
         munmap(text, (size_t)info.st_size);

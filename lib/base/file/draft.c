@@ -15,11 +15,6 @@
 
 enum { DRAWS = 100 };
 
-static sluice_status cannot_write(const char *target, int why)
-{
-    return slc_error(slc_path_status(why), "cannot write %s: %s", target, strerror(why));
-}
-
 /* Opens a file of a drawn name in the target's folder; returns 0 or an errno. */
 static int make_file(const char *target, size_t folder, slc_draft *draft)
 {
@@ -42,7 +37,7 @@ sluice_status slc_draft_open(const char *target, slc_draft *draft)
     if (!why) return SLUICE_OK;
     free(draft->path);
     *draft = SLC_DRAFT_NONE;
-    return cannot_write(target, why);
+    return slc_path_error("cannot write", target, why);
 }
 
 sluice_status slc_draft_keep(slc_draft *draft, const char *target)
@@ -56,7 +51,7 @@ sluice_status slc_draft_keep(slc_draft *draft, const char *target)
     else
         free(draft->path);
     *draft = SLC_DRAFT_NONE;
-    return why ? cannot_write(target, why) : SLUICE_OK;
+    return why ? slc_path_error("cannot write", target, why) : SLUICE_OK;
 }
 
 void slc_draft_drop(slc_draft *draft)

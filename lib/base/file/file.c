@@ -15,20 +15,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static sluice_status cannot_read(const char *path)
-{
-    return slc_error(slc_path_status(errno), "cannot read %s: %s", path, strerror(errno));
-}
-
 sluice_status slc_file_open(const char *path, slc_file *out)
 {
     *out = SLC_FILE_NONE;
     struct stat info;
     slc_file file = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-    if (file.fd < 0) return cannot_read(path);
+    if (file.fd < 0) return slc_path_error("cannot read", path, errno);
     sluice_status status = SLUICE_OK;
     if (fstat(file.fd, &info))
-        status = cannot_read(path);
+        status = slc_path_error("cannot read", path, errno);
     else if (!S_ISREG(info.st_mode))
         status = slc_error(SLUICE_ERR_ARGUMENT, "%s is not a regular file", path);
     else if (!(file.path = strdup(path)))
@@ -55,7 +50,7 @@ sluice_status slc_file_read(const slc_file *file, uint64_t first, size_t count, 
     while (count) {
         ssize_t got = pread(file->fd, at, count, (off_t)first);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return cannot_read(file->path);
+        if (got < 0) return slc_path_error("cannot read", file->path, errno);
         if (got == 0)
             return slc_error(SLUICE_ERR_IO, "%s has become shorter than the %llu bytes it had; start again", file->path,
                              (unsigned long long)file->bytes);
@@ -122,7 +117,7 @@ sluice_status slc_file_identity(const slc_file *file, uint64_t *hash)
     char boot[SLC_BOOT_ID_BYTES];
     struct stat info;
     if (!slc_boot_id(boot)) return slc_error(SLUICE_ERR_IO, "cannot read the name of the running kernel");
-    if (fstat(file->fd, &info)) return cannot_read(file->path);
+    if (fstat(file->fd, &info)) return slc_path_error("cannot read", file->path, errno);
     const uint64_t numbers[] = {info.st_dev, info.st_ino, (uint64_t)info.st_size, (uint64_t)info.st_ctim.tv_sec,
                                 (uint64_t)info.st_ctim.tv_nsec};
     *hash = slc_fnv(*hash, boot, sizeof boot);

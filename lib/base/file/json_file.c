@@ -10,14 +10,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static sluice_status failed(const char *verb, const char *path, int why)
-{
-    return slc_error(slc_path_status(why), "cannot %s %s: %s", verb, path, strerror(why));
-}
 
 sluice_status slc_json_file_read(const char *path, char **text, size_t *length)
 {
@@ -55,7 +49,7 @@ sluice_status slc_json_file_write(const char *path, const char *text)
     struct stat info;
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
         int why = write_text(fopen(path, "we"), text);
-        return why ? failed("write", path, why) : SLUICE_OK;
+        return why ? slc_path_error("cannot write", path, why) : SLUICE_OK;
     }
     slc_draft draft;
     sluice_status status = slc_draft_open(path, &draft);
@@ -65,5 +59,5 @@ sluice_status slc_json_file_write(const char *path, const char *text)
     int why = write_text(file, text);
     if (!why) return slc_draft_keep(&draft, path);
     slc_draft_drop(&draft);
-    return failed("write", path, why);
+    return slc_path_error("cannot write", path, why);
 }

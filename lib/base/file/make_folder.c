@@ -31,12 +31,12 @@ sluice_status slc_make_folder(const char *path)
     struct stat info;
     if (!why && !status && (stat(path, &info) || !S_ISDIR(info.st_mode))) why = ENOTDIR;
     free(copy);
-    return why ? slc_error(slc_path_status(why), "cannot make the folder %s: %s", path, strerror(why)) : status;
+    return why ? slc_path_error("cannot make the folder", path, why) : status;
 }
 
 sluice_status slc_make_writable_folder(const char *path)
 {
     sluice_status status = slc_make_folder(path);
     if (status || !access(path, W_OK | X_OK)) return status;
-    return slc_error(slc_path_status(errno), "cannot write into %s: %s", path, strerror(errno));
+    return slc_path_error("cannot write into", path, errno);
 }

@@ -4,6 +4,7 @@
 #include "lib/base/status.h"
 
 #include <errno.h>
+#include <string.h>
 
 sluice_status slc_path_status(int why)
 {
@@ -19,6 +20,11 @@ sluice_status slc_path_status(int why)
     case EEXIST: return SLUICE_ERR_PATH;
     default: return SLUICE_ERR_IO;
     }
+}
+
+sluice_status slc_path_error(const char *what, const char *path, int why)
+{
+    return slc_error(slc_path_status(why), "%s %s: %s", what, path, strerror(why));
 }
 
 sluice_status slc_path_was_good(sluice_status status)

@@ -8,6 +8,9 @@
  * not there, is a folder, may not be read, has too long a name), IO if the disk is. */
 sluice_status slc_path_status(int why);
 
+/* Fails with that status and the line "WHAT PATH: REASON": slc_path_error("cannot write", path, errno). */
+sluice_status slc_path_error(const char *what, const char *path, int why);
+
 /* Makes an IO of PATH for a path that was good when the work began, with the line of this thread's last error, because
  * a file that has vanished is no mistake of the user's. Returns other statuses unchanged. */
 sluice_status slc_path_was_good(sluice_status status);

@@ -32,6 +32,13 @@ static void the_disk_is_no_mistake(void **state)
     assert_int_equal(slc_path_status(EMFILE), SLUICE_ERR_IO);
 }
 
+static void the_line_names_path_and_reason(void **state)
+{
+    (void)state;
+    fails(slc_path_error("cannot write", "/there/a", EACCES), SLUICE_ERR_PATH,
+          "cannot write /there/a: Permission denied");
+}
+
 static void what_was_good_has_vanished(void **state)
 {
     (void)state;
@@ -46,6 +53,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_cannot_be_opened_is_the_path),
         cmocka_unit_test(the_disk_is_no_mistake),
+        cmocka_unit_test(the_line_names_path_and_reason),
         cmocka_unit_test(what_was_good_has_vanished),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -16,7 +16,7 @@
 static sluice_status cannot_synchronize(const char *path)
 {
     const int why = errno;
-    return slc_error(slc_path_status(why), "cannot synchronize %s: %s", path, strerror(why));
+    return slc_path_error("cannot synchronize", path, why);
 }
 
 sluice_status slc_sync_folder(const char *path)

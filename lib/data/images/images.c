@@ -58,7 +58,7 @@ static sluice_status open_table(const char *path, slc_images *images)
 sluice_status slc_images_open(const char *path, slc_images **out)
 {
     struct stat info;
-    if (stat(path, &info)) return slc_error(slc_path_status(errno), "cannot read %s: %s", path, strerror(errno));
+    if (stat(path, &info)) return slc_path_error("cannot read", path, errno);
     slc_images *images = calloc(1, sizeof *images);
     if (!images) return slc_error(SLUICE_ERR_MEMORY, "set of images");
     sluice_status status = S_ISDIR(info.st_mode) ? slc_images_from_folder(path, images) : open_table(path, images);

@@ -11,11 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static sluice_status cannot_write(const char *path, int why)
-{
-    return slc_error(slc_path_status(why), "cannot write %s: %s", path, strerror(why));
-}
-
 sluice_status slc_checkpoint_file_create(const char *path, int *file)
 {
     unlink(path); /* if this fails, open says why */
@@ -29,14 +24,14 @@ sluice_status slc_checkpoint_file_create(const char *path, int *file)
 sluice_status slc_checkpoint_file_write(int file, const char *path, const void *data, uint64_t bytes, uint64_t offset)
 {
     const int why = slc_write_at(file, data, bytes, offset);
-    return why ? cannot_write(path, why) : SLUICE_OK;
+    return why ? slc_path_error("cannot write", path, why) : SLUICE_OK;
 }
 
 sluice_status slc_checkpoint_file_close(int file, const char *path, sluice_status status)
 {
     if (file < 0) return status;
-    if (!status && fsync(file)) status = cannot_write(path, errno);
-    if (close(file) && errno != EINTR && !status) status = cannot_write(path, errno);
+    if (!status && fsync(file)) status = slc_path_error("cannot write", path, errno);
+    if (close(file) && errno != EINTR && !status) status = slc_path_error("cannot write", path, errno);
     return status;
 }
 

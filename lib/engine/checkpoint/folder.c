@@ -79,11 +79,6 @@ static sluice_status no_memory(void)
     return slc_error(SLUICE_ERR_MEMORY, "name of a checkpoint");
 }
 
-static sluice_status failed(const char *verb, const char *path)
-{
-    return slc_error(slc_path_status(errno), "cannot %s %s: %s", verb, path, strerror(errno));
-}
-
 /* ---- What is there ---- */
 
 static bool is_whole(const char *folder)
@@ -119,7 +114,7 @@ static sluice_status list_folders(const char *dir, folders *out)
 {
     *out = (folders){NULL, 0};
     DIR *open = opendir(dir);
-    if (!open) return errno == ENOENT ? SLUICE_OK : failed("read the folder", dir);
+    if (!open) return errno == ENOENT ? SLUICE_OK : slc_path_error("cannot read the folder", dir, errno);
     sluice_status status = SLUICE_OK;
     for (const struct dirent *entry; !status && (entry = readdir(open));) {
         found_folder found;
@@ -203,17 +198,18 @@ static sluice_status remove_folder(const char *folder)
 {
     int file = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (file < 0 && errno == ENOENT) return SLUICE_OK;
-    if (file < 0 && (errno == ENOTDIR || errno == ELOOP)) return unlink(folder) ? failed("remove", folder) : SLUICE_OK;
+    if (file < 0 && (errno == ENOTDIR || errno == ELOOP))
+        return unlink(folder) ? slc_path_error("cannot remove", folder, errno) : SLUICE_OK;
     DIR *open = file < 0 ? NULL : fdopendir(file);
     if (!open) {
-        sluice_status status = failed("remove", folder);
+        sluice_status status = slc_path_error("cannot remove", folder, errno);
         if (file >= 0) close(file);
         return status;
     }
     for (const struct dirent *entry; (entry = readdir(open));)
         if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) unlinkat(dirfd(open), entry->d_name, 0);
     closedir(open);
-    return rmdir(folder) ? failed("remove", folder) : SLUICE_OK;
+    return rmdir(folder) ? slc_path_error("cannot remove", folder, errno) : SLUICE_OK;
 }
 
 static void warn_of(sluice_status status, const char *consequence)
@@ -243,7 +239,7 @@ sluice_status slc_checkpoint_make_dir(const char *dir)
 {
     bool any = false;
     folders found;
-    if (mkdir(dir, 0777) && errno != EEXIST) return failed("make the folder", dir);
+    if (mkdir(dir, 0777) && errno != EEXIST) return slc_path_error("cannot make the folder", dir, errno);
     sluice_status status = list_folders(dir, &found);
     for (size_t i = 0; !any && i < found.count; i++) any = is_checkpoint(dir, &found.list[i]);
     free(found.list);
@@ -259,7 +255,7 @@ static void restore_replaced(const char *dir, const folders *found)
         const uint64_t step = found->list[i].step;
         slc_checkpoint_path aside = folder_path(dir, step, REPLACED), whole = folder_path(dir, step, WHOLE);
         if (!is_whole(whole.text) && is_whole(aside.text) && rename(aside.text, whole.text))
-            warn_of(failed("rename", aside.text), "it stays a checkpoint under this name");
+            warn_of(slc_path_error("cannot rename", aside.text, errno), "it stays a checkpoint under this name");
     }
 }
 
@@ -290,7 +286,7 @@ sluice_status slc_checkpoint_begin(const char *dir, uint64_t step)
     slc_checkpoint_path folder = folder_path(dir, step, PARTIAL);
     /* A partial folder that could not be removed, because a user has put a folder into it, is used again. */
     if (mkdir(folder.text, 0777) && !(errno == EEXIST && !lstat(folder.text, &info) && S_ISDIR(info.st_mode)))
-        return failed("make the folder", folder.text);
+        return slc_path_error("cannot make the folder", folder.text, errno);
     return SLUICE_OK;
 }
 
@@ -299,11 +295,11 @@ sluice_status slc_checkpoint_begin(const char *dir, uint64_t step)
 static sluice_status replace_checkpoint(const char *dir, const char *partial, const char *whole, uint64_t step)
 {
     if (!renameat2(AT_FDCWD, partial, AT_FDCWD, whole, RENAME_EXCHANGE)) return SLUICE_OK;
-    if (errno != EINVAL && errno != ENOSYS) return failed("rename to", whole);
+    if (errno != EINVAL && errno != ENOSYS) return slc_path_error("cannot rename to", whole, errno);
     slc_checkpoint_path aside = folder_path(dir, step, REPLACED);
-    if (rename(whole, aside.text)) return failed("rename", whole);
+    if (rename(whole, aside.text)) return slc_path_error("cannot rename", whole, errno);
     if (!rename(partial, whole)) return SLUICE_OK;
-    sluice_status status = failed("rename to", whole);
+    sluice_status status = slc_path_error("cannot rename to", whole, errno);
     rename(aside.text, whole); /* the next save repairs a failure here */
     return status;
 }
@@ -314,7 +310,7 @@ sluice_status slc_checkpoint_publish(const char *dir, uint64_t step)
     sluice_status status = slc_sync_folder(partial.text);
     if (!status && rename(partial.text, whole.text))
         status = errno == EEXIST || errno == ENOTEMPTY ? replace_checkpoint(dir, partial.text, whole.text, step)
-                                                       : failed("rename to", whole.text);
+                                                       : slc_path_error("cannot rename to", whole.text, errno);
     if (status) return status;
     sluice_status synchronized = slc_sync_folder(dir);
     warn_of(synchronized, "the checkpoint is saved, but a crash of the machine may still take it away");
@@ -333,7 +329,8 @@ void slc_checkpoint_abandon(const char *dir, uint64_t step)
 static sluice_status retire(const char *dir, uint64_t step)
 {
     slc_checkpoint_path whole = folder_path(dir, step, WHOLE);
-    return rename(whole.text, folder_path(dir, step, PARTIAL).text) ? failed("remove", whole.text) : SLUICE_OK;
+    return rename(whole.text, folder_path(dir, step, PARTIAL).text) ? slc_path_error("cannot remove", whole.text, errno)
+                                                                    : SLUICE_OK;
 }
 
 void slc_checkpoint_prune(const char *dir, size_t keep, uint64_t step)

@@ -109,8 +109,7 @@ static sluice_status lock_file(const char *dir, const char *path, int file)
     int why = errno;
     read_note(file, note);
     if (why == EAGAIN || why == EACCES) return held_by_another(dir, note);
-    return has_no_locks(why) ? check_note(dir, note)
-                             : slc_error(slc_path_status(why), "cannot lock %s: %s", path, strerror(why));
+    return has_no_locks(why) ? check_note(dir, note) : slc_path_error("cannot lock", path, why);
 }
 
 /* Opens and locks the file. The previous holder may have unlinked it between our open and our lock; then this tries
@@ -120,8 +119,7 @@ static sluice_status open_locked(const char *dir, held *h)
     for (int i = 0; i < TRIES; i++) {
         struct stat named;
         h->file = open(h->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-        if (h->file < 0 || fstat(h->file, &h->info))
-            return slc_error(slc_path_status(errno), "cannot write %s: %s", h->path, strerror(errno));
+        if (h->file < 0 || fstat(h->file, &h->info)) return slc_path_error("cannot write", h->path, errno);
         if (!S_ISREG(h->info.st_mode)) return slc_error(SLUICE_ERR_PATH, "%s is not a regular file", h->path);
         sluice_status status = lock_file(dir, h->path, h->file);
         if (status) return status;

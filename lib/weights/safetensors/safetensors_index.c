@@ -140,7 +140,7 @@ sluice_status slc_safetensors_open(const char *path, slc_tensors **out)
     char inside[PATH_MAX];
     struct stat info;
     slc_tensors *tensors = NULL;
-    if (stat(path, &info)) return slc_error(slc_path_status(errno), "cannot read %s: %s", path, strerror(errno));
+    if (stat(path, &info)) return slc_path_error("cannot read", path, errno);
     sluice_status status = SLUICE_OK;
     if (S_ISDIR(info.st_mode)) {
         status = find_in_folder(path, inside);

@@ -30,11 +30,6 @@ struct slc_safetensors_writer {
     json_t *names;        /* names of the declared tensors */
 };
 
-static sluice_status failed(const char *verb, const char *path)
-{
-    return slc_error(slc_path_status(errno), "cannot %s %s: %s", verb, path, strerror(errno));
-}
-
 /* Opens the draft. A path that is a device or a pipe is refused, because renaming would put a file in its place. */
 static sluice_status open_draft(slc_safetensors_writer *writer)
 {
@@ -122,7 +117,7 @@ static sluice_status place(slc_safetensors_writer *writer, slc_tensor *tensor, u
 static sluice_status write_at(slc_safetensors_writer *writer, uint64_t offset, size_t count, const void *data)
 {
     errno = slc_write_at(writer->draft.fd, data, count, offset);
-    return errno ? failed("write", writer->path) : SLUICE_OK;
+    return errno ? slc_path_error("cannot write", writer->path, errno) : SLUICE_OK;
 }
 
 /* Writes the header, filled up with spaces so that the data begin at a multiple of eight. */
@@ -155,7 +150,8 @@ static sluice_status lay_out(slc_safetensors_writer *writer)
                 status = place(writer, &tensors->tensors[i], &end, root);
     if (!status) status = write_header(writer, root, &data_offset);
     for (size_t i = 0; i < tensors->count; i++) tensors->tensors[i].offset += data_offset;
-    if (!status && ftruncate(writer->draft.fd, (off_t)(data_offset + end))) status = failed("write", writer->path);
+    if (!status && ftruncate(writer->draft.fd, (off_t)(data_offset + end)))
+        status = slc_path_error("cannot write", writer->path, errno);
     json_decref(root);
     writer->laid_out = !status;
     return status;
@@ -220,7 +216,7 @@ sluice_status slc_safetensors_commit(slc_safetensors_writer *writer)
                           tensor->name, (unsigned long long)writer->written[i], (unsigned long long)tensor->elements);
     }
     if (status) return status;
-    if (fsync(writer->draft.fd)) return failed("write", writer->path);
+    if (fsync(writer->draft.fd)) return slc_path_error("cannot write", writer->path, errno);
     writer->committed = true;
     status = slc_draft_keep(&writer->draft, writer->path);
     return status ? status : slc_sync_parent(writer->path); /* so that the new name survives a crash */

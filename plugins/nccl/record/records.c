@@ -40,7 +40,7 @@ static sluice_status add_path(path_list *list, const char *folder, const char *n
 static sluice_status list_folder(const char *folder, path_list *out)
 {
     DIR *stream = opendir(folder);
-    if (!stream) return slc_error(slc_path_status(errno), "cannot read the folder %s: %s", folder, strerror(errno));
+    if (!stream) return slc_path_error("cannot read the folder", folder, errno);
     sluice_status status = SLUICE_OK;
     for (struct dirent *entry; !status && (entry = readdir(stream));)
         if (slc_ends_with(entry->d_name, SLC_RECORD_SUFFIX)) status = add_path(out, folder, entry->d_name);
@@ -58,7 +58,7 @@ static sluice_status list_files(const char *const *paths, size_t path_count, pat
         if (!stat(paths[i], &info))
             status = S_ISDIR(info.st_mode) ? list_folder(paths[i], out) : add_path(out, paths[i], "");
         else if (errno != ENOENT)
-            status = slc_error(slc_path_status(errno), "cannot read %s: %s", paths[i], strerror(errno));
+            status = slc_path_error("cannot read", paths[i], errno);
     }
     if (status) free_paths(out);
     return status;
