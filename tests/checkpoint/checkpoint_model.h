@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lib/base/numbers/random.h"
+#include "tests/support/base/folder.h"
 #include "tests/support/ranks.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
@@ -16,7 +17,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -184,23 +184,6 @@ static inline int check(model *m, uint64_t step)
 }
 
 /* ---- Folders ---- */
-
-static inline void make_folder(char dir[64])
-{
-    snprintf(dir, 64, "/tmp/sluice-checkpoint-XXXXXX");
-    assert_non_null(mkdtemp(dir));
-}
-
-static inline int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
-{
-    (void)info, (void)kind, (void)place;
-    return remove(path), 0;
-}
-
-static inline void remove_all(const char *path)
-{
-    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
 
 static inline uint32_t entries(const char *path)
 {

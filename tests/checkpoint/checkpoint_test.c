@@ -69,7 +69,7 @@ static void every_world_reads_every_other(void **state)
 {
     (void)state;
     char dir[64];
-    make_folder(dir);
+    make_own_folder(dir);
     uint32_t rounds = asked ? asked : test_rounds(1);
     uint64_t step = 0;
     for (uint32_t round = 0; round < rounds; round++)
@@ -82,7 +82,7 @@ static void every_world_reads_every_other(void **state)
             }
             assert_int_equal(entries(dir), step < 2 ? 1 : 2); /* the last two checkpoints are kept, and nothing else */
         }
-    remove_all(dir);
+    remove_tree(dir);
 }
 
 static int save_twice(int rank, int size, void *context)
@@ -101,14 +101,14 @@ static void a_step_saved_again_is_replaced(void **state)
 {
     (void)state;
     char dir[64], one[128];
-    make_folder(dir);
+    make_own_folder(dir);
     trial t = {.dir = dir, .seed = 6, .step = 1234567};
     assert_int_equal(run_ranks(2, save_twice, &t, 60), 0);
     assert_int_equal(entries(dir), 1);
     snprintf(one, sizeof one, "%s/step-1234567", dir);
     t = (trial){.dir = one, .seed = 7, .step = 1234567}; /* loads from the folder of this one checkpoint */
     assert_int_equal(run_ranks(3, load, &t, 60), 0);
-    remove_all(dir);
+    remove_tree(dir);
 }
 
 /* ---- Refusals ---- */
@@ -128,7 +128,7 @@ static void other_models_are_refused_by_name(void **state)
         {OTHER_OPTIMIZER, "was saved by optimizer adamw"},
     };
     char dir[64];
-    make_folder(dir);
+    make_own_folder(dir);
     trial t = {.dir = dir, .seed = 5, .refused = "there is no checkpoint in "};
     assert_int_equal(run_ranks(2, load, &t, 60), 0);
     t = (trial){.dir = dir, .seed = 5, .step = 3};
@@ -137,7 +137,7 @@ static void other_models_are_refused_by_name(void **state)
         t = (trial){.dir = dir, .seed = i, .change = cases[i].change, .refused = cases[i].words};
         assert_int_equal(run_ranks(1 + (int)i % 2, load, &t, 60), 0);
     }
-    remove_all(dir);
+    remove_tree(dir);
 }
 
 static void read_file(const char *path, char **bytes, size_t *size)
@@ -152,7 +152,7 @@ static void read_file(const char *path, char **bytes, size_t *size)
     fclose(file);
 }
 
-static void write_file(const char *path, const char *bytes, size_t size)
+static void write_content(const char *path, const char *bytes, size_t size)
 {
     FILE *file = fopen(path, "w");
     assert_non_null(file);
@@ -166,7 +166,7 @@ static void damage_is_refused(void **state)
     (void)state;
     static const char *const names[] = {"rank-0000.slc", "rank-0001.slc", "extra", "manifest.json"};
     char dir[64], path[128];
-    make_folder(dir);
+    make_own_folder(dir);
     trial t = {.dir = dir, .seed = 8, .step = 12};
     assert_int_equal(run_ranks(2, save, &t, 60), 0);
     uint32_t rounds = test_rounds(24);
@@ -179,11 +179,11 @@ static void damage_is_refused(void **state)
         char kept = bytes[at];
         if (kind == 0) bytes[at] ^= (char)(1 << round % 8);
         bytes[size] = ' ';
-        write_file(path, bytes, kind == 1 ? at : kind == 2 ? size + 1 : size);
+        write_content(path, bytes, kind == 1 ? at : kind == 2 ? size + 1 : size);
         bytes[at] = kept;
         t = (trial){.dir = dir, .seed = round, .step = 12, .refused = names[round % 4]};
         if (run_ranks(1 + (int)(round % 3), load, &t, 60)) fail_msg("%s, byte %zu, kind %zu", path, at, kind);
-        write_file(path, bytes, size);
+        write_content(path, bytes, size);
         free(bytes);
     }
     snprintf(path, sizeof path, "%s/step-000012/rank-0001.slc", dir);
@@ -192,7 +192,7 @@ static void damage_is_refused(void **state)
     assert_int_equal(unlink(path), 0);
     t.refused = "rank-0001.slc";
     assert_int_equal(run_ranks(3, load, &t, 60), 0);
-    remove_all(dir);
+    remove_tree(dir);
 }
 
 /* `sluice_checkpoint_extra` reads the manifest as loading does, without ranks. */
@@ -210,7 +210,7 @@ static void all_bytes_of_a_manifest_count(void **state)
     (void)state;
     char dir[64], path[128], *bytes;
     size_t size;
-    make_folder(dir);
+    make_own_folder(dir);
     trial t = {.dir = dir, .seed = 8, .step = 12};
     assert_int_equal(run_ranks(2, save, &t, 60), 0);
     snprintf(path, sizeof path, "%s/step-000012/manifest.json", dir);
@@ -219,16 +219,16 @@ static void all_bytes_of_a_manifest_count(void **state)
         char kept = bytes[at];
         bool digit = kept >= '0' && kept <= '9';
         bytes[at] = digit ? (char)('0' + (kept - '0' + 1 + (char)(at % 9)) % 10) : (char)(kept ^ 1);
-        write_file(path, bytes, size);
+        write_content(path, bytes, size);
         check_refused(dir, "manifest.json", "another byte", at);
         bytes[at] = kept;
-        write_file(path, bytes, at);
+        write_content(path, bytes, at);
         check_refused(dir, "manifest.json", "cut", at);
     }
-    write_file(path, bytes, size);
+    write_content(path, bytes, size);
     assert_int_equal(run_ranks(3, load, &t, 60), 0);
     free(bytes);
-    remove_all(dir);
+    remove_tree(dir);
 }
 
 /* ---- Which is the latest ---- */
@@ -276,13 +276,13 @@ static void after_a_rollback_the_newest_is_the_latest(void **state)
 {
     (void)state;
     char dir[64];
-    make_folder(dir);
+    make_own_folder(dir);
     trial t = {.dir = dir, .seed = 3};
     assert_int_equal(run_ranks(2, take_back, &t, 60), 0);
     assert_true(is_there(dir, "step-000008") && is_there(dir, "step-000010") && !is_there(dir, "step-000005"));
     assert_int_equal(run_ranks(1, save_nine, &t, 60), 0);
     assert_true(is_there(dir, "step-000008") && is_there(dir, "step-000009") && !is_there(dir, "step-000010"));
-    remove_all(dir);
+    remove_tree(dir);
 }
 
 /* Makes a manifest one of version 2, which did not count saves. */
@@ -301,7 +301,7 @@ static void forget_serial(const char *path)
     *seal = 0;
     free(text);
     assert_true(asprintf(&text, "%s%s%u\n}\n", older, end, slc_crc32c(0, older, strlen(older))) > 0);
-    write_file(path, text, strlen(text));
+    write_content(path, text, strlen(text));
     free(older);
     free(text);
 }
@@ -321,7 +321,7 @@ static void what_has_no_serial_has_a_place(void **state)
 {
     (void)state;
     char dir[64], earlier[128], later[128];
-    make_folder(dir);
+    make_own_folder(dir);
     snprintf(earlier, sizeof earlier, "%s/step-000010/manifest.json", dir);
     snprintf(later, sizeof later, "%s/step-000012/manifest.json", dir);
     trial t = {.dir = dir, .seed = 4, .step = 10};
@@ -343,14 +343,14 @@ static void what_has_no_serial_has_a_place(void **state)
     snprintf(later, sizeof later, "%s/step-000014/manifest.json", dir);
     snprintf(earlier, sizeof earlier, "%s/step-000009/manifest.json", dir);
     read_file(earlier, &bytes, &size);
-    write_file(earlier, bytes, size / 2);
+    write_content(earlier, bytes, size / 2);
     expect_latest(dir, 14);
-    write_file(earlier, bytes, size);
+    write_content(earlier, bytes, size);
     free(bytes);
-    write_file(later, "damaged", 7);
+    write_content(later, "damaged", 7);
     expect_latest(dir, 14);
     check_refused(dir, "step-000014/manifest.json", "the latest one's manifest", 0);
-    remove_all(dir);
+    remove_tree(dir);
 }
 
 /* ---- One rank's host does not show what rank 0's does ---- */
@@ -379,7 +379,7 @@ static void a_rank_that_sees_less_is_named(void **state)
 {
     (void)state;
     char dir[64], run[80];
-    make_folder(dir);
+    make_own_folder(dir);
     run_command("mkdir %s/0 %s/1", dir);
     snprintf(run, sizeof run, "%s/0/run", dir);
     trial t = {.dir = run, .seed = 2, .step = 5};
@@ -398,7 +398,7 @@ static void a_rank_that_sees_less_is_named(void **state)
     run_command("rm -r %s/1/run", dir);
     t.refused = "rank 1 does not see what other ranks do: there is no checkpoint in run";
     assert_int_equal(run_ranks(2, load_apart, &t, 60), 0);
-    remove_all(dir);
+    remove_tree(dir);
 }
 
 /* Anything that is not a file must be refused: a pipe would be waited for, a device read for ever. */
@@ -407,7 +407,7 @@ static void what_is_no_file_is_refused(void **state)
     (void)state;
     static const char *const names[] = {"manifest.json", "extra", "rank-0001.slc"};
     char dir[64], path[128];
-    make_folder(dir);
+    make_own_folder(dir);
     trial t = {.dir = dir, .seed = 8, .step = 12};
     for (int kind = 0; kind < 3; kind++)
         for (int n = 0; n < 3; n++) {
@@ -419,9 +419,9 @@ static void what_is_no_file_is_refused(void **state)
             assert_int_equal(code, 0);
             t.refused = names[n];
             assert_int_equal(run_ranks(2, load, &t, 60), 0);
-            remove_all(path);
+            remove_tree(path);
         }
-    remove_all(dir);
+    remove_tree(dir);
 }
 
 /* ---- Leftovers that cannot be removed ---- */
@@ -432,8 +432,8 @@ static void what_cannot_be_removed_stays(void **state)
 {
     (void)state;
     char dir[64], other[64], path[128], kept[128];
-    make_folder(dir);
-    make_folder(other);
+    make_own_folder(dir);
+    make_own_folder(other);
     trial t = {.dir = dir, .seed = 2, .step = 1};
     setenv("SLUICE_LOG_LEVEL", "error", 1);
     assert_int_equal(run_ranks(2, save, &t, 60), 0);
@@ -444,7 +444,7 @@ static void what_cannot_be_removed_stays(void **state)
     snprintf(path, sizeof path, "%s/step-000003.partial/notes", dir);
     assert_int_equal(mkdir(path, 0777), 0);
     snprintf(kept, sizeof kept, "%s/kept", other);
-    write_file(kept, "x", 1);
+    write_content(kept, "x", 1);
     snprintf(path, sizeof path, "%s/step-000009.partial", dir);
     assert_int_equal(symlink(other, path), 0);
     for (t.step = 2; t.step <= 5; t.step++) {
@@ -459,8 +459,8 @@ static void what_cannot_be_removed_stays(void **state)
     assert_int_equal(access(path, F_OK), 0);
     snprintf(path, sizeof path, "%s/step-000003.partial/notes", dir);
     assert_int_equal(access(path, F_OK), 0);
-    remove_all(dir);
-    remove_all(other);
+    remove_tree(dir);
+    remove_tree(other);
 }
 
 /* ---- Two jobs ---- */
@@ -493,7 +493,7 @@ static void two_jobs_do_not_share_a_folder(void **state)
 {
     (void)state;
     char dir[64];
-    make_folder(dir);
+    make_own_folder(dir);
     uint64_t *reached = mmap(NULL, sizeof *reached, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(reached, MAP_FAILED);
     trial t = {.dir = dir, .seed = 3, .step = 7, .reached = reached};
@@ -514,7 +514,7 @@ static void two_jobs_do_not_share_a_folder(void **state)
     assert_int_equal(run_ranks(2, save, &second, 60), 0); /* a lock ends with the process that holds it */
     assert_int_equal(entries(dir), 2);
     munmap(reached, sizeof *reached);
-    remove_all(dir);
+    remove_tree(dir);
 }
 
 static int save_where_it_cannot(int rank, int size, void *context)
@@ -535,11 +535,11 @@ static void what_cannot_be_written_is_named(void **state)
 {
     (void)state;
     char dir[64];
-    make_folder(dir);
+    make_own_folder(dir);
     trial t = {.dir = dir, .seed = 4};
     assert_int_equal(run_ranks(2, save_where_it_cannot, &t, 60), 0);
     assert_int_equal(entries(dir), 0);
-    remove_all(dir);
+    remove_tree(dir);
 }
 
 /* ---- Killed at any moment ---- */
@@ -595,7 +595,7 @@ static void kills_lose_no_checkpoint(void **state)
 {
     (void)state;
     char dir[64];
-    make_folder(dir);
+    make_own_folder(dir);
     uint64_t *reached = mmap(NULL, sizeof *reached, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(reached, MAP_FAILED);
     uint32_t many = asked ? asked : test_rounds(10), half_done = 0;
@@ -614,7 +614,7 @@ static void kills_lose_no_checkpoint(void **state)
     print_message("%u kills or more, %u of them while a checkpoint was half done\n", many, half_done);
     assert_true(half_done > 0);
     munmap(reached, sizeof *reached);
-    remove_all(dir);
+    remove_tree(dir);
 }
 
 int main(int argc, char **argv)

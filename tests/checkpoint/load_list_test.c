@@ -117,7 +117,7 @@ static void lists_are_followed(void **state)
 {
     (void)state;
     char dir[64];
-    make_folder(dir);
+    make_own_folder(dir);
     const trial saved = {.dir = dir, .seed = 3, .step = SAVED};
     assert_int_equal(run_ranks(RANKS, save, (void *)&saved, 60), 0);
     const listed cases[] = {
@@ -170,7 +170,7 @@ static void lists_are_followed(void **state)
         one.t.seed = 20 + i;
         if (run_ranks(RANKS, load, &one, 60)) fail_msg("case %zu", i);
     }
-    remove_all(dir);
+    remove_tree(dir);
 }
 
 int main(void)

@@ -104,8 +104,7 @@ static int as_rank(int rank, int size, void *context)
 /* With `others` > 0 a world of that many ranks loads it too. */
 static void goes_on(int size, scenario s, int others)
 {
-    strcpy(s.dir, "/tmp/sluice-test-XXXXXX");
-    assert_non_null(mkdtemp(s.dir));
+    make_own_folder(s.dir);
     if (!s.first.freeze_step) s.first.freeze_step = s.second.freeze_step = FREEZE;
     s.saves = true;
     assert_int_equal(run_ranks(size, as_rank, &s, 120), 0);
@@ -264,8 +263,7 @@ static void of_zero_one_adam_in_compat(void **state)
     s.first.compat = true;
     s.second = s.first;
     s.second.other = "fsdp", s.second.onebit_layers = 5;
-    strcpy(s.dir, "/tmp/sluice-test-XXXXXX");
-    assert_non_null(mkdtemp(s.dir));
+    make_own_folder(s.dir);
     assert_int_equal(run_ranks(3, from_owners_as_rank, &s, 120), 0);
     remove_tree(s.dir);
 }
@@ -274,8 +272,8 @@ static void from_runs_without_intervals(void **state)
 {
     (void)state;
     const trial alone = of_intervals(15, "onebit"), sharded = of_intervals(16, "sdp");
-    scenario s = {.first = alone, .second = alone, .saved = 23, .dir = "/tmp/sluice-test-XXXXXX"};
-    assert_non_null(mkdtemp(s.dir));
+    scenario s = {.first = alone, .second = alone, .saved = 23};
+    make_own_folder(s.dir);
     assert_int_equal(run_ranks(1, without_intervals, &s, 120), 0);
     assert_int_equal(run_ranks(3, as_rank, &s, 120), 0);
     s.first = sharded;

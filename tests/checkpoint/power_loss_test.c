@@ -48,7 +48,7 @@ static int save_all_versions(int rank, int size, void *context)
 static void record(bool no_exchange)
 {
     char run[128];
-    make_folder(top);
+    make_own_folder(top);
     snprintf(run, sizeof run, "%s/run", top);
     disk_watch(top, true);
     disk->no_exchange = no_exchange;
@@ -114,7 +114,7 @@ static int look_at(exploration *e, const crash *c)
         e->saved_again++;
     }
     e->states++;
-    remove_all(e->scratch);
+    remove_tree(e->scratch);
     return 0;
 }
 
@@ -161,7 +161,7 @@ static exploration *begin_exploration(const trial *t)
     assert_non_null(e);
     e->m.t = t;
     e->stride = 1;
-    make_folder(e->place);
+    make_own_folder(e->place);
     snprintf(e->scratch, sizeof e->scratch, "%s/disk", e->place);
     return e;
 }
@@ -175,7 +175,7 @@ static int every_crash_is_survived(int rank, int size, void *context)
     printf("%u calls, %llu different states of the disk; saved again after %llu of them\n", disk->count,
            (unsigned long long)e->states, (unsigned long long)e->saved_again);
     RANK_CHECK(!e->losses && e->returned == SAVES && e->states > 100 / e->stride && e->saved_again);
-    remove_all(e->place);
+    remove_tree(e->place);
     const int code = destroy(&e->m, 0);
     free(e);
     return code;
@@ -188,7 +188,7 @@ static void power_loss_loses_no_checkpoint(void **state)
         record(no_exchange);
         trial t = {.seed = 4};
         assert_int_equal(run_ranks(1, every_crash_is_survived, &t, 600), 0);
-        remove_all(top);
+        remove_tree(top);
     }
 }
 
@@ -251,12 +251,12 @@ static int each_kind_is_needed(int rank, int size, void *context)
         e->losses = e->returned = e->states = 0;
         e->stop_at_loss = true;
         memset(e->seen, 0, sizeof e->seen);
-        remove_all(e->scratch);
+        remove_tree(e->scratch);
         if (explore(e, kinds[k].filter)) return 1;
         if (!e->losses) fprintf(stderr, "without synchronizing %s nothing is lost\n", kinds[k].what);
         RANK_CHECK(e->losses);
     }
-    remove_all(e->place);
+    remove_tree(e->place);
     int code = destroy(&e->m, 0);
     free(e);
     return code;
@@ -268,7 +268,7 @@ static void each_synchronizing_is_needed(void **state)
     record(false);
     trial t = {.seed = 4};
     assert_int_equal(run_ranks(1, each_kind_is_needed, &t, 600), 0);
-    remove_all(top);
+    remove_tree(top);
 }
 
 /* ---- Calls that fail ---- */
@@ -361,7 +361,7 @@ static void calls_that_fail_leave_a_checkpoint(void **state)
 {
     (void)state;
     char run[128];
-    make_folder(top);
+    make_own_folder(top);
     snprintf(run, sizeof run, "%s/run", top);
     disk_watch(top, false);
     setenv("SLUICE_LOG_LEVEL", "error", 1);
@@ -370,7 +370,7 @@ static void calls_that_fail_leave_a_checkpoint(void **state)
     unsetenv("SLUICE_LOG_LEVEL");
     disk->folder[0] = 0;
     assert_int_equal(entries(run), 2);
-    remove_all(top);
+    remove_tree(top);
 }
 
 int main(int argc, char **argv)

@@ -3,6 +3,7 @@
  * parameters are written, evaluated and moved. A step that fails alike on all ranks loses no save, and a runtime that
  * goes while it saves leaves the checkpoint before. A rank that can have no thread writes at once, and is not taken for
  * absent meanwhile. */
+#include "tests/support/base/folder.h"
 #include "tests/support/engine_trial.h"
 #include "tests/support/ranks.h"
 #include "tests/support/scale.h"
@@ -13,7 +14,6 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <ftw.h>
 #include <math.h>
 #include <pthread.h>
 #include <sluice/sluice.h>
@@ -38,32 +38,15 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*
     return no_threads ? EAGAIN : __real_pthread_create(thread, how, run, argument);
 }
 
-static void make_folder(char dir[64])
-{
-    snprintf(dir, 64, "/tmp/sluice-behind-XXXXXX");
-    assert_non_null(mkdtemp(dir));
-}
-
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
-{
-    (void)info, (void)kind, (void)place;
-    return remove(path), 0;
-}
-
-static void remove_all(const char *path)
-{
-    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 /* ---- Drawn models ---- */
 
 static void check_saving(trial t)
 {
     char dir[64];
-    make_folder(dir);
+    make_own_folder(dir);
     t.saves = dir;
     check_trial(t);
-    remove_all(dir);
+    remove_tree(dir);
 }
 
 static void saves_hold_what_the_run_had(void **state)
@@ -155,9 +138,9 @@ static void a_step_that_fails_loses_no_save(void **state)
 {
     (void)state;
     char dir[64];
-    make_folder(dir);
+    make_own_folder(dir);
     assert_int_equal(run_ranks(2, fail_a_step, dir, 60), 0);
-    remove_all(dir);
+    remove_tree(dir);
 }
 
 static int go_while_it_saves(int rank, int size, void *dir)
@@ -189,10 +172,10 @@ static void a_save_that_nobody_ends_is_none(void **state)
 {
     (void)state;
     char dir[64];
-    make_folder(dir);
+    make_own_folder(dir);
     assert_int_equal(run_ranks(2, go_while_it_saves, dir, 60), 0);
     assert_int_equal(run_ranks(2, go_on_from_the_first, dir, 60), 0);
-    remove_all(dir);
+    remove_tree(dir);
 }
 
 /* Rank 1 has no thread, and its seven writes take longer than a rank may be absent. */
@@ -219,9 +202,9 @@ static void a_rank_without_a_thread_is_not_absent(void **state)
 {
     (void)state;
     char dir[64];
-    make_folder(dir);
+    make_own_folder(dir);
     assert_int_equal(run_ranks(2, save_without_a_thread, dir, 60), 0);
-    remove_all(dir);
+    remove_tree(dir);
 }
 
 int main(int argc, char **argv)

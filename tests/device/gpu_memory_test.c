@@ -5,6 +5,7 @@
 #include "lib/base/numbers/random.h"
 #include "lib/device/device.h"
 #include "lib/optim/optimizers.h"
+#include "tests/support/base/folder.h"
 #include "tests/support/ranks.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
@@ -17,7 +18,6 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include <ftw.h>
 #include <math.h>
 
 /* The largest is more than both halves of the block that copies go through, and ends in the middle of one. */
@@ -239,12 +239,6 @@ static void rounding_is_the_hosts(void **state)
 
 /* ---- Checkpoints ---- */
 
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
-{
-    (void)info, (void)kind, (void)place;
-    return remove(path), 0;
-}
-
 static void assert_equal_files(const char *a, const char *b)
 {
     FILE *files[2] = {fopen(a, "rb"), fopen(b, "rb")};
@@ -263,9 +257,9 @@ static void checkpoints_go_both_ways(void **state)
     (void)state;
     need_gpu();
     for (sluice_dtype precision = test_brief() ? SLUICE_BF16 : SLUICE_FP32; precision <= SLUICE_BF16; precision++) {
-        char dir[64] = "/tmp/sluice-gpu-memory-XXXXXX", host_dir[80], gpu_dir[80], a[128], b[128];
+        char dir[64], host_dir[80], gpu_dir[80], a[128], b[128];
         model m;
-        assert_non_null(mkdtemp(dir));
+        make_own_folder(dir);
         snprintf(host_dir, sizeof host_dir, "%s/host", dir);
         snprintf(gpu_dir, sizeof gpu_dir, "%s/gpu", dir);
         make(&m, "cpu", "oss", precision);
@@ -289,7 +283,7 @@ static void checkpoints_go_both_ways(void **state)
         if (sluice_checkpoint_load(m.rt, gpu_dir, NULL, NULL)) fail_msg("%s", sluice_last_error());
         check(&m, 21);
         destroy(&m);
-        nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        remove_tree(dir);
     }
 }
 

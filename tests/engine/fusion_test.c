@@ -295,8 +295,8 @@ static void checkpoints_load_across(void **state)
                .odd = true,
                .steps = 6};
     for (int way = 0; way < 2; way++) {
-        char dir[] = "/tmp/sluice_fusion_XXXXXX";
-        assert_non_null(mkdtemp(dir));
+        char dir[64];
+        make_own_folder(dir);
         t.fuse = way ? "off" : "1MiB";
         t.strategy = "fsdp";
         t.save = dir;

@@ -200,11 +200,11 @@ static double longest(const course *c, int size)
 
 static void check_fault(const fault *f, double *killed_s, double *stopped_s)
 {
-    char folder[] = "/tmp/sluice-pipeline-faults-XXXXXX";
+    char folder[64];
     int codes[RANKS_MAX];
     course *c = mmap(NULL, sizeof *c, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(c != MAP_FAILED);
-    assert_non_null(mkdtemp(folder));
+    make_own_folder(folder);
     scene s = {f, c, folder};
     const int ranks = f->stages * f->replicas;
     run_ranks_codes(ranks, live, &s, LIMIT_S, codes);

@@ -258,8 +258,8 @@ void trial_check(const trial *t)
 
 void saved_trial_make(const trial *t, uint32_t steps, uint32_t behind, saved_trial *s)
 {
-    *s = (saved_trial){.folder = "/tmp/sluice-pipeline-XXXXXX"};
-    assert_non_null(mkdtemp(s->folder));
+    *s = (saved_trial){0};
+    make_own_folder(s->folder);
     s->whole = (trial_run){.trial = *t, .out = trial_shared()};
     s->saved = (trial_run){.trial = *t, .out = trial_shared(), .saved = steps, .last = steps + behind, .to = s->folder};
     s->next = (trial_run){.trial = *t, .out = trial_shared(), .first = steps, .from = s->folder};

@@ -86,7 +86,7 @@ void trial_check(const trial *t);
 /* A run that is saved after some steps into a folder of its own, beside the same run as a whole; and `next`, which goes
  * on from there as its trial says, after `first` steps. */
 typedef struct {
-    char folder[32];
+    char folder[64];
     trial_run whole, saved, next;
 } saved_trial;
 

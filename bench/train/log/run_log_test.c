@@ -14,7 +14,6 @@
 #include "lib/base/numbers/random.h"
 
 #include <dirent.h>
-#include <ftw.h>
 #include <math.h>
 #include <pthread.h>
 #include <time.h>
@@ -359,12 +358,6 @@ static bool goes_on(exploration *e)
     return sound && read_lines(path, true, &found) && found.count == e->must + 1;
 }
 
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
-{
-    (void)info, (void)kind, (void)place;
-    return remove(path);
-}
-
 static void look_at(exploration *e, const crash *c)
 {
     if (!e->run || !is_new(e, model_hash(&e->disk, 0, c, 0))) return;
@@ -373,7 +366,7 @@ static void look_at(exploration *e, const crash *c)
     if (whole && e->must && e->states % 16 == 0) whole = goes_on(e);
     e->losses += !whole;
     e->states++;
-    assert_int_equal(nftw(e->scratch, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+    remove_tree(e->scratch);
 }
 
 static void lose_power(exploration *e, uint64_t point)

@@ -2,6 +2,7 @@
 
 #include "lib/base/status.h"
 
+#include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,11 +47,22 @@ void fails(sluice_status status, sluice_status expected, const char *why)
                  why);
 }
 
+void make_own_folder(char path[64])
+{
+    snprintf(path, 64, "/tmp/sluice-test-XXXXXX");
+    assert_non_null(mkdtemp(path));
+}
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
+{
+    (void)info, (void)kind, (void)place;
+    return remove(path), 0;
+}
+
 void remove_tree(const char *path)
 {
-    char command[PATH_MAX + 16];
-    snprintf(command, sizeof command, "rm -rf -- '%s'", path);
-    assert_int_equal(system(command), 0);
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    if (!access(path, F_OK)) fail_msg("%s is not removed", path);
 }
 
 int make_folder(void **state)

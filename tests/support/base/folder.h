@@ -23,7 +23,9 @@ void works(sluice_status status);
 /* Fails unless `status` is the expected one, and the error line says why. */
 void fails(sluice_status status, sluice_status expected, const char *why);
 
-/* Removes a folder with all that is in it. */
+/* Makes an empty folder that nobody else has, and writes its path. */
+void make_own_folder(char path[64]);
+/* Removes a folder, if it is there, with all that is in it. */
 void remove_tree(const char *path);
 
 /* The setup and the teardown of a group of tests; empty_folder is the setup of a test that wants nothing in it. */
