@@ -397,15 +397,12 @@ static bool divide_family(refining *r, const slc_flow *flows, uint32_t count)
     return true;
 }
 
-static bool same_family(const slc_flow *a, const slc_flow *b)
-{
-    return a->kind == b->kind && a->unit == b->unit && a->micro_batch == b->micro_batch && a->window == b->window;
-}
-
 static bool divide_flows(refining *r, const slc_slot_solution *solution)
 {
     for (uint32_t i = 0, end; i < solution->flow_count; i = end) {
-        for (end = i + 1; end < solution->flow_count && same_family(&solution->flows[i], &solution->flows[end]);) end++;
+        for (end = i + 1;
+             end < solution->flow_count && slc_flow_same_operation(&solution->flows[i], &solution->flows[end]);)
+            end++;
         if (!divide_family(r, &solution->flows[i], end - i)) return false;
     }
     return true;

@@ -217,6 +217,11 @@ const char *slc_bench_text(const json_t *row, const char *key)
     return text ? text : "";
 }
 
+bool slc_bench_is_auto(const json_t *row)
+{
+    return !strcmp(slc_bench_text(row, "strategy"), "auto");
+}
+
 double slc_bench_number(const json_t *row, const char *key)
 {
     const json_t *value = slc_bench_value(row, key);

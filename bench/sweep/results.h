@@ -51,6 +51,7 @@ sluice_status slc_bench_results_read(const char *path, slc_bench_results *out);
 /* The value of a key, "PART.KEY" inside a part; NULL if missing. */
 const json_t *slc_bench_value(const json_t *row, const char *key);
 const char *slc_bench_text(const json_t *row, const char *key); /* "" if missing */
+bool slc_bench_is_auto(const json_t *row);                      /* the planner chose the strategies */
 double slc_bench_number(const json_t *row, const char *key);    /* NaN if missing or null */
 /* Writes a blank and the number, or `none` if it is NaN: only plans made from measured times predict a step, only
  * repetitions have a spread, and a step's median takes some steps. */

@@ -24,6 +24,12 @@ typedef struct {
     double fraction; /* of the unit's blocks; the fractions of one (kind, unit, micro_batch, window) add up to 1 */
 } slc_flow;
 
+/* True if both flows are parts of one operation, at whatever positions. */
+static inline bool slc_flow_same_operation(const slc_flow *a, const slc_flow *b)
+{
+    return a->kind == b->kind && a->unit == b->unit && a->micro_batch == b->micro_batch && a->window == b->window;
+}
+
 typedef struct {
     const slc_job *job;
     const slc_times *times; /* with slc_times.keeps: those of slots are means already (slc_times_weigh_slots), those of

@@ -123,7 +123,13 @@ static inline uint64_t slc_runtime_steps_left(const sluice_runtime *rt)
     return rt->config.steps > rt->step ? rt->config.steps - rt->step : 1;
 }
 
-/* Is the parameter left out of a step: does it belong to a layer that is, and to no other? */
+/* True if steps measure the norm of the gradient. */
+static inline bool slc_measures_norm(const sluice_runtime *rt)
+{
+    return rt->config.clip > 0 || rt->config.measure_norm;
+}
+
+/* True if the parameter is left out of a step: it belongs to a layer that is, and to no other. */
 static inline bool slc_left_out_param(const slc_step_state *step, const sluice_param *param)
 {
     return step->leaves_out && !param->tied && step->left_out[param->layer];

@@ -89,15 +89,10 @@ static uint32_t position_of(const stretch *s, double share)
     return s->flows[s->count - 1].position;
 }
 
-static bool same_operation(const slc_flow *a, const slc_flow *b)
-{
-    return a->kind == b->kind && a->unit == b->unit && a->micro_batch == b->micro_batch && a->window == b->window;
-}
-
 static stretch stretch_at(const slc_slot_solution *solution, uint32_t first)
 {
     stretch s = {solution->flows + first, 0};
-    while (first + s.count < solution->flow_count && same_operation(&s.flows[0], &s.flows[s.count])) s.count++;
+    while (first + s.count < solution->flow_count && slc_flow_same_operation(&s.flows[0], &s.flows[s.count])) s.count++;
     return s;
 }
 

@@ -1,6 +1,7 @@
 /* Many tiny layers end with the same weights to the bit with fused units and without, under every strategy and
  * schedule, on 1, 2 and 4 ranks, clipped, with micro-batches reduced at once and each, and in bf16. Peaks are as
  * planned; a checkpoint of one loads into the other; a fused unit's parameters are valid in their own layer only. */
+#include "lib/base/element.h"
 #include "lib/plan/request.h"
 #include "lib/engine/runtime.h"
 #include "tests/support/base/folder.h"
@@ -128,11 +129,6 @@ static int build(model *m, sluice_world *world)
     return write_first_values(m);
 }
 
-static float get(sluice_dtype dtype, const void *array, uint64_t i)
-{
-    return dtype == SLUICE_BF16 ? sluice_bf16_to_float(((const uint16_t *)array)[i]) : ((const float *)array)[i];
-}
-
 static int add_gradient(const model *m, sluice_param *param, uint64_t key)
 {
     bool fresh;
@@ -141,9 +137,9 @@ static int add_gradient(const model *m, sluice_param *param, uint64_t key)
     RANK_CHECK(gradient);
     for (uint64_t i = 0; i < sluice_param_count(param); i++) {
         float noise = (float)((key * 31 + i * 17 + (uint64_t)m->rank * 13) % 211) * 1e-2f - 1;
-        float sum = (value ? 0.1f * get(sluice_param_dtype(param), value, i) : 0) + noise;
+        float sum = (value ? 0.1f * slc_element_value(value, sluice_param_dtype(param), i) : 0) + noise;
         sluice_dtype dtype = sluice_param_gradient_dtype(param);
-        if (!fresh) sum += get(dtype, gradient, i);
+        if (!fresh) sum += slc_element_value(gradient, dtype, i);
         if (dtype == SLUICE_BF16)
             ((uint16_t *)gradient)[i] = sluice_bf16_from_float(sum);
         else

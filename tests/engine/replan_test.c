@@ -1,5 +1,6 @@
 /* A re-plan in the middle of training leaves values and optimizer states equal to the bit, whatever plan follows
  * whatever other, and training goes on as in a run that never planned again. Plans are made on rank 0 alone. */
+#include "lib/base/element.h"
 #include "lib/base/status.h"
 #include "lib/engine/engine.h"
 #include "sched/planner.h"
@@ -114,11 +115,6 @@ static int build(model *m, sluice_world *world)
     return 0;
 }
 
-static float get(sluice_dtype dtype, const void *array, uint64_t i)
-{
-    return dtype == SLUICE_BF16 ? sluice_bf16_to_float(((const uint16_t *)array)[i]) : ((const float *)array)[i];
-}
-
 static int backward(model *m, uint32_t layer, uint64_t key)
 {
     RANK_CHECK(!sluice_backward_begin(m->layers[layer]));
@@ -131,8 +127,8 @@ static int backward(model *m, uint32_t layer, uint64_t key)
         void *gradient = sluice_param_gradient(k->param);
         RANK_CHECK(value && gradient);
         for (uint64_t i = 0; i < k->count; i++) {
-            float add = get(dtype, value, i) * 0.01f + noise(key * 64 + (uint64_t)m->rank * 16 + p, i);
-            float sum = get(narrow, gradient, i) + add;
+            float add = slc_element_value(value, dtype, i) * 0.01f + noise(key * 64 + (uint64_t)m->rank * 16 + p, i);
+            float sum = slc_element_value(gradient, narrow, i) + add;
             if (narrow == SLUICE_BF16)
                 ((uint16_t *)gradient)[i] = sluice_bf16_from_float(sum);
             else

@@ -1,6 +1,7 @@
 /* 0/1 Adam through the engine gives what the optimizer makes of the same gradients, under any plan: refreshes,
  * exchanges and local steps. Replicas are equal to the bit after every exchange, and while they are not, nothing reads
  * them. In compat, if roundings keep them apart, all ranks read the owners' values. */
+#include "lib/base/element.h"
 #include "lib/engine/model/param_arrays.h"
 #include "lib/engine/runtime.h"
 #include "tests/support/optim/onebit_exchange.h"
@@ -322,7 +323,7 @@ static int look_at_replica(model *m, views *v)
             const void *value = sluice_param_value(m->params[p].param);
             RANK_CHECK(value);
             for (uint64_t i = 0; i < m->params[p].count; i++)
-                v->own[p][i] = model_element(sluice_param_dtype(m->params[p].param), value, i);
+                v->own[p][i] = slc_element_value(value, sluice_param_dtype(m->params[p].param), i);
         }
         RANK_CHECK(!sluice_forward_end(m->layers[l]));
     }

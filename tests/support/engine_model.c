@@ -1,6 +1,7 @@
 /* The drawn model of the engine's tests: registration, an optimizer of its own, first values. */
 #include "tests/support/engine_model.h"
 
+#include "lib/base/element.h"
 #include "lib/engine/engine.h"
 #include "tests/support/draw.h"
 #include "tests/support/drawn_planners.h"
@@ -20,9 +21,8 @@ sluice_status engine_model_update(const sluice_update *u, void *context)
     if (context && !chance) chance = *(uint64_t *)context + u->parameter;
     engine_model_dawdle(&chance);
     float rate = (float)u->learning_rate, factor = (float)u->gradient_factor;
-    bool narrow = u->gradient_dtype == SLUICE_BF16;
     for (size_t i = 0; i < u->count; i++) {
-        float g = narrow ? sluice_bf16_to_float(((const uint16_t *)u->gradient)[i]) : ((const float *)u->gradient)[i];
+        float g = slc_element_value(u->gradient, u->gradient_dtype, i);
         g = g * factor;
         u->state[0][i] = u->state[0][i] * 0.5f + g;
         u->value[i] = u->value[i] - rate * (u->state[0][i] + (u->no_decay ? 0 : 0.01f * u->value[i]));

@@ -1,6 +1,7 @@
 /* Gradients depend on the values and on rank, step and micro-batch; some elements never have one. */
 #include "tests/support/onebit_model.h"
 
+#include "lib/base/element.h"
 #include "tests/support/draw.h"
 #include "tests/support/scale.h"
 
@@ -125,11 +126,6 @@ float model_rounded(sluice_dtype dtype, float x)
     return dtype == SLUICE_BF16 ? sluice_bf16_to_float(sluice_bf16_from_float(x)) : x;
 }
 
-float model_element(sluice_dtype dtype, const void *array, uint64_t i)
-{
-    return dtype == SLUICE_BF16 ? sluice_bf16_to_float(((const uint16_t *)array)[i]) : ((const float *)array)[i];
-}
-
 /* Gives what lies at `data` to the host; on a GPU it is a copy, one of two. */
 static void *seen(model *m, const void *data, size_t bytes, int which)
 {
@@ -177,8 +173,8 @@ static int model_backward(model *m, uint32_t layer, uint32_t batch)
         value = seen(m, value, k->count * sluice_dtype_bytes(dtype), 0), gradient = seen(m, place, bytes, 1);
         RANK_CHECK(value && gradient);
         for (uint64_t i = 0; i < k->count; i++) {
-            float sum = fresh ? 0 : model_element(narrow, gradient, i);
-            sum += model_added(m, p, i, m->calls, batch, m->rank, model_element(dtype, value, i));
+            float sum = fresh ? 0 : slc_element_value(gradient, narrow, i);
+            sum += model_added(m, p, i, m->calls, batch, m->rank, slc_element_value(value, dtype, i));
             if (narrow == SLUICE_BF16)
                 ((uint16_t *)gradient)[i] = sluice_bf16_from_float(sum);
             else

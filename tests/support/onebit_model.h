@@ -68,9 +68,8 @@ float model_added(const model *m, uint32_t p, uint64_t i, uint64_t call, uint32_
 /* Does call number `call` leave the layer out, if it need not exchange? */
 bool model_leaves_out(const trial *t, uint64_t call, uint32_t layer);
 
-/* x as the type holds it, and element i of an array of the type. */
+/* x as the type holds it. */
 float model_rounded(sluice_dtype dtype, float x);
-float model_element(sluice_dtype dtype, const void *array, uint64_t i);
 
 /* A step, and a step up to its end, which the caller calls. */
 int model_step(model *m, sluice_step_report *report);

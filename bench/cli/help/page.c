@@ -10,15 +10,10 @@
 
 /* ---- Rows ---- */
 
-static bool ends(const struct argp_option *o)
-{
-    return !o->name && !o->key && !o->doc && !o->group;
-}
-
 static size_t count_rows(const struct argp *parser)
 {
     size_t count = 0;
-    for (const struct argp_option *o = parser->options; o && !ends(o); o++) count++;
+    for (const struct argp_option *o = parser->options; o && !slc_help_ends(o); o++) count++;
     for (const struct argp_child *c = parser->children; c && c->argp; c++) count += count_rows(c->argp);
     return count;
 }
@@ -27,7 +22,7 @@ static size_t count_rows(const struct argp *parser)
 static void add_rows(slc_help_page *page, const struct argp *parser)
 {
     int group = 0;
-    for (const struct argp_option *o = parser->options; o && !ends(o); o++) {
+    for (const struct argp_option *o = parser->options; o && !slc_help_ends(o); o++) {
         group = o->group ? o->group : o->name ? group : group + 1;
         if (o->flags & OPTION_HIDDEN) continue;
         page->rows[page->count++] = (slc_help_row){o, group}; /* of which number_sections makes sections */

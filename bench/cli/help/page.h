@@ -5,6 +5,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* True for the row after the last one of a table of options. */
+static inline bool slc_help_ends(const struct argp_option *option)
+{
+    return !option->name && !option->key && !option->doc && !option->group;
+}
+
 typedef struct {
     const struct argp_option *option; /* a heading has no name */
     int section;                      /* a heading begins one, and so does another group of options */

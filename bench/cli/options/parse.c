@@ -3,6 +3,7 @@
 #include "bench/cli/options/parse.h"
 
 #include "bench/cli/command.h"
+#include "bench/cli/help/page.h"
 #include "bench/cli/rank_report.h"
 #include "lib/base/text/nearest.h"
 
@@ -22,14 +23,9 @@ typedef struct {
 /* Every command has these; slc_parse answers them itself. */
 static const struct argp_option own_options[] = {{.name = "help"}, {.name = "help-all"}, {.name = "usage"}, {0}};
 
-static bool ends(const struct argp_option *o)
-{
-    return !o->name && !o->key && !o->doc && !o->group;
-}
-
 static void compare(const struct argp_option *rows, const char *word, size_t length, meaning *out)
 {
-    for (const struct argp_option *o = rows; o && !ends(o); o++) {
+    for (const struct argp_option *o = rows; o && !slc_help_ends(o); o++) {
         if (!o->name) continue;
         slc_nearest_offer(&out->nearest, word, length, o->name);
         if (strncmp(o->name, word, length)) continue;
@@ -48,7 +44,7 @@ static void look_up(const struct argp *parser, const char *word, size_t length, 
 
 static const struct argp_option *find_key(const struct argp *parser, int key)
 {
-    for (const struct argp_option *o = parser->options; o && !ends(o); o++)
+    for (const struct argp_option *o = parser->options; o && !slc_help_ends(o); o++)
         if (o->key == key) return o;
     for (const struct argp_child *c = parser->children; c && c->argp; c++) {
         const struct argp_option *found = find_key(c->argp, key);

@@ -91,11 +91,6 @@ static void put_table(FILE *file, const void *what)
 
 /* ---- Script ---- */
 
-static bool is_auto(const json_t *run)
-{
-    return !strcmp(slc_bench_text(run, "strategy"), "auto");
-}
-
 static bool is_split(const json_t *run)
 {
     return !strcmp(slc_bench_text(run, "tied"), "split");
@@ -105,7 +100,7 @@ static bool is_split(const json_t *run)
 static const char *colour_of(const picture *p, const json_t *run)
 {
     static const char *const colours[] = {"#1f77b4", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b", "#17becf", "#7f7f7f"};
-    if (is_auto(run) && !*slc_bench_text(run, "label")) return is_split(run) ? "#e377c2" : "#d62728";
+    if (slc_bench_is_auto(run) && !*slc_bench_text(run, "label")) return is_split(run) ? "#e377c2" : "#d62728";
     return colours[number_of(p, run, colour_keys) % 7];
 }
 
@@ -113,7 +108,7 @@ static void put_style(FILE *file, const picture *p, const json_t *run)
 {
     int dash = number_of(p, run, dash_keys) + 1, number = number_of(p, run, colour_keys);
     fprintf(file, "lc rgb '%s' ", colour_of(p, run));
-    if (is_auto(run))
+    if (slc_bench_is_auto(run))
         fputs("dt 1 pt 7 ps 1.1 lw 4", file);
     else
         fprintf(file, "dt %d pt %d ps 0.8 lw 1.5", dash, number + 4);

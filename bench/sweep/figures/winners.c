@@ -128,11 +128,6 @@ void slc_bench_winners_show(FILE *out, const json_t *runs)
 
 /* ---- auto beside uniform strategies ---- */
 
-static bool is_auto(const json_t *run)
-{
-    return !strcmp(slc_bench_text(run, "strategy"), "auto");
-}
-
 static bool is_uniform(const json_t *run)
 {
     slc_strategy strategy;
@@ -170,7 +165,7 @@ static void compare_budget(FILE *out, const json_t *runs, const json_t *like, co
 {
     char strategy[64];
     size_t ours_count, theirs_count;
-    rival *ours = gather_rivals(runs, like, beside_keys, is_auto, &ours_count);
+    rival *ours = gather_rivals(runs, like, beside_keys, slc_bench_is_auto, &ours_count);
     rival *theirs = gather_rivals(runs, like, beside_keys, is_uniform, &theirs_count);
     if (ours_count) {
         fprintf(out, "  throttle %-8s budget %-10s %s %8.1f ms, ", slc_bench_text(like, "throttle"),
@@ -190,7 +185,7 @@ void slc_bench_auto_show(FILE *out, const json_t *runs)
 {
     comparison c = {0};
     bool any = false;
-    for (size_t i = 0; i < json_array_size(runs); i++) any |= is_auto(json_array_get(runs, i));
+    for (size_t i = 0; i < json_array_size(runs); i++) any |= slc_bench_is_auto(json_array_get(runs, i));
     if (!any) return;
     fprintf(out, "\nauto beside the fastest uniform strategy of each budget\n");
     for (size_t i = 0; i < json_array_size(runs); i++)

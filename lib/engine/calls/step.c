@@ -410,11 +410,6 @@ sluice_status sluice_backward_end(sluice_layer *layer)
     return slot_end(layer, BACKWARD_END);
 }
 
-static bool reports_norm(const sluice_runtime *rt)
-{
-    return rt->config.clip > 0 || rt->config.measure_norm;
-}
-
 static sluice_task_kind task_of(slot_call call)
 {
     return call == FORWARD_BEGIN     ? SLUICE_TASK_FORWARD
@@ -448,7 +443,7 @@ static sluice_step_report make_report(const sluice_runtime *rt, const slc_step_s
         .step = step->step,
         .step_s = slc_seconds(slc_clock_ns() - step->started_ns),
         .exposed_s = step->exposed_s + slc_stage_idle_s(&step->stage),
-        .gradient_norm = reports_norm(rt) ? slc_norm_result(step->bins) * fabs(step->left_scale) : NAN,
+        .gradient_norm = slc_measures_norm(rt) ? slc_norm_result(step->bins) * fabs(step->left_scale) : NAN,
         .compressed = step->compressed,
         .own_norm = rt->config.clip > 0 && any_onebit(rt) && step->mode != SLC_STEP_AVERAGE ? slc_own_norm(step) : NAN,
         .skipped = step->skip,

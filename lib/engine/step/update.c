@@ -134,18 +134,13 @@ static sluice_status measure_ahead(sluice_runtime *rt, uint32_t unit, uint64_t f
     return status ? status : gathering_end(&gathered);
 }
 
-static bool wants_norm(const sluice_runtime *rt)
-{
-    return rt->config.clip > 0 || rt->config.measure_norm;
-}
-
 static sluice_status inspect_ahead(sluice_runtime *rt, uint32_t unit, uint64_t first, uint64_t count,
                                    const slc_step_state *step)
 {
     const slc_unit_state *state = &rt->units[unit];
     slc_looking l;
     slc_looking_begin(&l, &rt->updates, step->ahead->words, state->reduced_dtype,
-                      wants_norm(rt) ? SLC_INSPECT_NORM : SLC_INSPECT_FINITE);
+                      slc_measures_norm(rt) ? SLC_INSPECT_NORM : SLC_INSPECT_FINITE);
     sluice_status status = SLUICE_OK;
     for (uint64_t b = first; b < first + count; b++) {
         const slc_part part = owned_part(rt, unit, b);
@@ -168,7 +163,7 @@ static sluice_status inspect_part(sluice_runtime *rt, uint32_t unit, const slc_p
     const void *gradient = slc_reduced_at(rt, unit, part);
     sluice_dtype dtype = rt->units[unit].reduced_dtype;
     int64_t *bad = &step->bins[SLC_NORM_BINS - 1], before = *bad;
-    bool norm = wants_norm(rt);
+    bool norm = slc_measures_norm(rt);
     *finite = true;
     sluice_status status = norm ? slc_norm_add(&rt->updates, dtype, part->count, gradient, step->bins)
                                 : slc_all_finite(&rt->updates, dtype, part->count, gradient, finite);

@@ -1,6 +1,7 @@
 /* Pooling must agree with float64 for both kinds and types, with equal bits for every instruction set and thread
  * count. */
 #include "tests/support/kernels/arrays.h"
+#include "lib/base/element.h"
 #include "lib/kernels/pool/pool.h"
 
 /* Returns `count` elements of x as `dtype`; x becomes their rounded values. The caller frees the result. */
@@ -17,8 +18,7 @@ static void *as_type(sluice_dtype dtype, uint64_t count, float *x)
 
 static void widen(sluice_dtype dtype, uint64_t count, const void *x, float *out)
 {
-    for (uint64_t i = 0; i < count; i++)
-        out[i] = dtype == SLUICE_BF16 ? sluice_bf16_to_float(((const uint16_t *)x)[i]) : ((const float *)x)[i];
+    for (uint64_t i = 0; i < count; i++) out[i] = slc_element_value(x, dtype, i);
 }
 
 static void check(sluice_dtype dtype, slc_pool_kind kind, uint64_t batch, uint64_t tokens, uint64_t channels)

@@ -131,18 +131,13 @@ static sluice_status drop(slc_layer_run *run, uint32_t place, uint32_t tensor)
     return slc_apply_dropout(run, place, tensor, run->m->config.channels);
 }
 
-static bool norms_trunk(const slc_layer_run *run)
-{
-    return run->layer->params[SLC_TRUNK_NORM_WEIGHT] != NULL;
-}
-
 /* A dense layer and tanh. */
 static sluice_status make_answer(slc_layer_run *run)
 {
     slc_dense p = pooler(run);
-    const uint32_t input = norms_trunk(run) ? OF_TRUNK : POOLED;
+    const uint32_t input = slc_layer_norms_trunk(run) ? OF_TRUNK : POOLED;
     sluice_status status = SLUICE_OK;
-    if (norms_trunk(run))
+    if (slc_layer_norms_trunk(run))
         status =
             slc_apply_norm(run, SLC_TRUNK_NORM_WEIGHT, run->m->sequences, SLC_ALL(POOLED), SLC_ALL(OF_TRUNK), STATS);
     if (!status && slc_family_of(run->m->config.family)->drops_pooled) status = drop(run, DROPOUT_POOLED, input);
@@ -157,10 +152,11 @@ static sluice_status answer_backward(slc_layer_run *run)
     const slc_view none = SLC_ALL(SLC_NO_TENSOR), dpooled = SLC_ALL(DPOOLED);
     sluice_status status = squash_backward(run);
     if (!status)
-        status = slc_apply_dense_params(run, &p, SLC_ALL(norms_trunk(run) ? OF_TRUNK : POOLED), SLC_ALL(DANSWER));
+        status =
+            slc_apply_dense_params(run, &p, SLC_ALL(slc_layer_norms_trunk(run) ? OF_TRUNK : POOLED), SLC_ALL(DANSWER));
     if (!status) status = slc_apply_dense_input(run, &p, SLC_ALL(DANSWER), dpooled, false, none);
     if (!status && slc_family_of(run->m->config.family)->drops_pooled) status = drop(run, DROPOUT_POOLED, DPOOLED);
-    if (status || !norms_trunk(run)) return status;
+    if (status || !slc_layer_norms_trunk(run)) return status;
     return slc_apply_norm_backward(run, SLC_TRUNK_NORM_WEIGHT, run->m->sequences, dpooled, SLC_ALL(POOLED), STATS, none,
                                    dpooled);
 }

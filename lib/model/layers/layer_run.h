@@ -17,6 +17,11 @@ sluice_status slc_layer_register_tensors(sluice_model *m, uint32_t number, slc_o
                                          slc_operations *recompute, slc_operations *backward);
 
 slc_layer_run slc_layer_run_of(sluice_model *m, uint32_t number, sluice_direction direction);
+/* True if the head of a run normalises what the trunk gives it. */
+static inline bool slc_layer_norms_trunk(const slc_layer_run *run)
+{
+    return run->layer->params[SLC_TRUNK_NORM_WEIGHT] != NULL;
+}
 /* Begins the next operation. */
 void slc_layer_run_next(slc_layer_run *run);
 /* Returns the tensor's address, valid while the operation runs; NULL for SLC_NO_TENSOR, and while lifetimes are

@@ -41,11 +41,6 @@ static bool transforms(const slc_layer_run *run)
     return run->layer->params[SLC_TRANSFORM_WEIGHT] != NULL;
 }
 
-static bool norms_trunk(const slc_layer_run *run)
-{
-    return run->layer->params[SLC_TRUNK_NORM_WEIGHT] != NULL;
-}
-
 static slc_view input_of(const slc_layer_run *run, chunk k)
 {
     return k.picked ? SLC_ALL(PICKED) : SLC_FROM(SLC_INPUT, k.first * run->m->config.channels);
@@ -54,7 +49,7 @@ static slc_view input_of(const slc_layer_run *run, chunk k)
 /* The input of the dense layer that the head begins with. */
 static slc_view transformed_input(const slc_layer_run *run, chunk k)
 {
-    return norms_trunk(run) ? SLC_ALL(OF_TRUNK) : input_of(run, k);
+    return slc_layer_norms_trunk(run) ? SLC_ALL(OF_TRUNK) : input_of(run, k);
 }
 
 static slc_view gradient_of(const slc_layer_run *run, chunk k)
@@ -112,7 +107,7 @@ static sluice_status make_logits(slc_layer_run *run, chunk k)
     slc_dense d = decoder(run, k.rows), t = transform(run, k.rows);
     const slc_view none = SLC_ALL(SLC_NO_TENSOR), input = input_of(run, k);
     sluice_status status = SLUICE_OK;
-    if (norms_trunk(run))
+    if (slc_layer_norms_trunk(run))
         status = slc_apply_norm(run, SLC_TRUNK_NORM_WEIGHT, k.rows, input, SLC_ALL(OF_TRUNK), OF_TRUNK_STATS);
     if (!status && transforms(run)) {
         status = slc_apply_dense(run, &t, transformed_input(run, k), SLC_ALL(TRANSFORMED), none);
@@ -150,9 +145,9 @@ static sluice_status use_up(slc_layer_run *run, chunk k)
     if (status || !more) return status;
     status = slc_apply_gelu_backward(run, elements, TRANSFORMED, DACTIVATED, DACTIVATED);
     if (!status) status = slc_apply_dense_params(run, &t, transformed_input(run, k), SLC_ALL(DACTIVATED));
-    const slc_view dinput = norms_trunk(run) ? SLC_ALL(DNORMED) : gradient;
+    const slc_view dinput = slc_layer_norms_trunk(run) ? SLC_ALL(DNORMED) : gradient;
     if (!status) status = slc_apply_dense_input(run, &t, SLC_ALL(DACTIVATED), dinput, false, none);
-    if (status || !norms_trunk(run)) return status;
+    if (status || !slc_layer_norms_trunk(run)) return status;
     return slc_apply_norm_backward(run, SLC_TRUNK_NORM_WEIGHT, k.rows, dinput, input, OF_TRUNK_STATS, none, gradient);
 }
 

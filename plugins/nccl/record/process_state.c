@@ -1,5 +1,6 @@
 /* A process is known by its number and by when it started, because numbers are used again.
  * records_test.c covers this file. */
+#include "plugins/nccl/record/pid_namespace.h"
 #include "plugins/nccl/record/read_file.h"
 
 #include "lib/base/host/boot_id.h"
@@ -48,18 +49,10 @@ static bool of_this_host(const slc_record_header *header)
     return !strcmp(name, header->host);
 }
 
-/* Returns the namespace in which processes have the numbers that this one sees; 0: not known. A container has a
- * namespace of its own. */
-static uint64_t pid_namespace(void)
-{
-    struct stat info;
-    return stat("/proc/self/ns/pid", &info) ? 0 : (uint64_t)info.st_ino;
-}
-
 slc_nccl_process_state slc_process_state_of(const slc_record_header *header)
 {
     char state;
-    uint64_t started, here = pid_namespace();
+    uint64_t started, here = slc_record_pid_namespace();
     bool known = here && header->pid_namespace;
     if (header->state == SLC_RECORD_ENDED) return SLC_NCCL_ENDED;
     if (!of_this_boot(header) || (known && here != header->pid_namespace)) return SLC_NCCL_ELSEWHERE;

@@ -3,6 +3,7 @@
  * what is free. */
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "plugins/nccl/record/pid_namespace.h"
 #include "plugins/nccl/shim/recorder.h"
 #include "plugins/nccl/shim/settings.h"
 
@@ -44,14 +45,6 @@ static uint64_t process_started(long pid)
     return at ? strtoull(at, NULL, 10) : 0;
 }
 
-/* Returns the namespace of this process's number. Processes of other namespaces, as containers have them, have other
- * numbers here, or the same ones. */
-static uint64_t pid_namespace(void)
-{
-    struct stat info;
-    return stat("/proc/self/ns/pid", &info) ? 0 : (uint64_t)info.st_ino;
-}
-
 static int32_t launch_number(const char *const *names)
 {
     for (; *names; names++) {
@@ -69,7 +62,7 @@ static void describe_process(slc_record_header *header)
     static const char *const sizes[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL};
     header->pid = getpid();
     header->started = process_started(getpid());
-    header->pid_namespace = pid_namespace();
+    header->pid_namespace = slc_record_pid_namespace();
     header->launch_rank = launch_number(ranks);
     header->launch_size = launch_number(sizes);
     gethostname(header->host, sizeof header->host - 1);

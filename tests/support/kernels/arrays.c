@@ -1,5 +1,7 @@
 #include "tests/support/kernels/arrays.h"
 
+#include "lib/base/element.h"
+
 uint64_t test_random(uint64_t *state)
 {
     uint64_t z = test_seed(*state += 0x9e3779b97f4a7c15ull);
@@ -166,8 +168,7 @@ void *test_copy_typed(sluice_dtype dtype, uint64_t count, const void *from)
 float *test_floats_of(sluice_dtype dtype, uint64_t count, const void *from)
 {
     float *x = test_floats(count);
-    for (uint64_t i = 0; i < count; i++)
-        x[i] = dtype == SLUICE_BF16 ? sluice_bf16_to_float(((const uint16_t *)from)[i]) : ((const float *)from)[i];
+    for (uint64_t i = 0; i < count; i++) x[i] = slc_element_value(from, dtype, i);
     return x;
 }
 
