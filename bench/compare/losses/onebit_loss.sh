@@ -9,6 +9,7 @@
 # `sluice train`, WORK=folder of what is done (out/onebit_loss), OUT.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
+source bench/compare/peers/need_program.sh
 steps=${1:-1000}
 sluice=${SLUICE:-build/release/bench/sluice}
 read -ra optimizers <<<"${OPTIMIZERS:-adamw onebit_adam zero_one_adam lamb onebit_lamb}"
@@ -50,7 +51,7 @@ run() { # RANKS OPTIMIZER: in chunks, each of which leaves a checkpoint and its 
     rm -rf "$folder/run"
 }
 
-[ -x "$sluice" ] || { echo "$sluice is not there: run ./dev build, or set SLUICE" >&2; exit 1; }
+need_program "$sluice"
 begin
 for ranks in "${worlds[@]}"; do
     for optimizer in "${optimizers[@]}"; do run "$ranks" "$optimizer"; done

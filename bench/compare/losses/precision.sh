@@ -6,13 +6,14 @@
 # Environment: SLUICE=the command, SIZE, BATCH, CONTEXT, SEEDS (a list), DATA, OUT.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
+source bench/compare/peers/need_program.sh
 steps=${1:-300}
 sluice=${SLUICE:-build/release/bench/sluice}
 out=${OUT:-bench/results/precision.json}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-[ -x "$sluice" ] || { echo "$sluice is not there: run ./dev build, or set SLUICE" >&2; exit 1; }
+need_program "$sluice"
 for seed in ${SEEDS:-1 2 3}; do
     for precision in fp32 bf16; do
         "$sluice" train --size "${SIZE:-mini}" --batch "${BATCH:-8}" --context "${CONTEXT:-128}" --steps "$steps" \

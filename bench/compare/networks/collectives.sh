@@ -5,6 +5,7 @@
 #   bench/compare/networks/collectives.sh [ROUNDS]     environment: SLUICE=the command, SIZES, RANKS, TYPES, OUT
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
+source bench/compare/peers/need_program.sh
 rounds=${1:-5}
 sluice=${SLUICE:-build/release/bench/sluice}
 read -ra sizes <<<"${SIZES:-65536 1048576 16777216 67108864}"
@@ -74,7 +75,7 @@ write_json() {
     echo "written: $out"
 }
 
-[ -x "$sluice" ] || { echo "$sluice is not there: run ./dev build, or set SLUICE" >&2; exit 1; }
+need_program "$sluice"
 for _ in $(seq "$rounds"); do measure_round; done
 show
 write_json

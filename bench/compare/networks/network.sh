@@ -8,7 +8,9 @@
 # Environment: SLUICE=the command, RATES, SIZE and BLOCK in bytes, AHEAD, ITERATIONS, BURST, OUT.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
+source bench/compare/peers/need_program.sh
 source bench/compare/peers/progress.sh
+source bench/compare/peers/two_hosts.sh
 rounds=${1:-5}
 export SLUICE=${SLUICE:-build/release/bench/sluice}
 read -ra rates <<<"${RATES:-1gbit 4gbit}"
@@ -22,8 +24,8 @@ in_namespaces() { # RATE NAME COMMAND...
     local rate=$1 name=$2
     shift 2
     progress "round $round of $rounds, $rate: $name"
-    bench/compare/networks/namespaces.sh -n 2 --rate "$rate" --burst "$burst" --only 0 -- "$@" \
-        >"$work/$rate/$round.$name.json" 2>"$work/errors" || { cat "$work/errors" >&2; exit 1; }
+    on_two_hosts "$@"
+    mv "$work/output" "$work/$rate/$round.$name.json"
 }
 
 perf() { # RATE NAME OPERATION [OPTION...]
@@ -31,7 +33,7 @@ perf() { # RATE NAME OPERATION [OPTION...]
         -n "$iterations" -w 2 --json - "${@:4}"
 }
 
-[ -x "$SLUICE" ] || { echo "$SLUICE is not there: run ./dev build, or set SLUICE" >&2; exit 1; }
+need_program "$SLUICE"
 for round in $(seq "$rounds"); do
     for rate in "${rates[@]}"; do
         mkdir -p "$work/$rate"

@@ -8,7 +8,9 @@
 # STEPS, FREEZE=the last step of the warm-up, BURST, OUT.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
+source bench/compare/peers/need_program.sh
 source bench/compare/peers/progress.sh
+source bench/compare/peers/two_hosts.sh
 rounds=${1:-3}
 export SLUICE=${SLUICE:-build/release/bench/sluice}
 read -ra rates <<<"${RATES:-1gbit}"
@@ -24,8 +26,7 @@ export PYTHONDONTWRITEBYTECODE=1
 
 in_namespaces() { # NAME COMMAND...: rank 0's output in $work/output
     progress "round $round of $rounds, $rate: $1"
-    bench/compare/networks/namespaces.sh -n 2 --rate "$rate" --burst "$burst" --only 0 -- "${@:2}" >"$work/output" 2>"$work/errors" ||
-        { cat "$work/output" "$work/errors" >&2; exit 1; }
+    on_two_hosts "${@:2}"
 }
 
 train() { # NAME OPTION...
@@ -39,7 +40,7 @@ alone() { # what communication cannot hide behind
         "$SLUICE" train "${shape[@]}" -n 1 --strategy dp --steps "$steps"
 }
 
-[ -x "$SLUICE" ] || { echo "$SLUICE is not there: run ./dev build, or set SLUICE" >&2; exit 1; }
+need_program "$SLUICE"
 for round in $(seq "$rounds"); do
     for rate in "${rates[@]}"; do
         mkdir -p "$work/$rate"

@@ -4,6 +4,7 @@
 #   bench/compare/networks/openmpi.sh [ROUNDS]        environment: SLUICE=the command, SIZES, ITERATIONS, RANKS, OUT
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
+source bench/compare/peers/need_program.sh
 source bench/compare/peers/progress.sh
 rounds=${1:-7}
 sluice=${SLUICE:-build/release/bench/sluice}
@@ -102,7 +103,7 @@ write_json() {
     echo "written: $out"
 }
 
-[ -x "$sluice" ] || { echo "$sluice is not there: run ./dev build, or set SLUICE" >&2; exit 1; }
+need_program "$sluice"
 need_openmpi
 mpicc -std=c17 -D_GNU_SOURCE -O2 -Wall -Wextra bench/compare/peers/openmpi_perf.c -o "$work/openmpi_perf" -lm
 measure

@@ -10,8 +10,10 @@
 # BATCH, CONTEXT, STEPS, BURST, OUT.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
+source bench/compare/peers/need_program.sh
 source bench/compare/peers/pytorch_environment.sh
 source bench/compare/peers/progress.sh
+source bench/compare/peers/two_hosts.sh
 rounds=${1:-3}
 export SLUICE=${SLUICE:-build/release/bench/sluice}
 read -ra rates <<<"${RATES:-1gbit 4gbit}"
@@ -25,15 +27,10 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 
-in_namespaces() { # COMMAND...: rank 0's output in $work/output
-    bench/compare/networks/namespaces.sh -n 2 --rate "$rate" --burst "$burst" --only 0 -- "$@" >"$work/output" 2>"$work/errors" ||
-        { cat "$work/output" "$work/errors" >&2; exit 1; }
-}
-
 by_itself=(env -u RANK -u WORLD_SIZE -u LOCAL_RANK -u LOCAL_WORLD_SIZE -u MASTER_ADDR -u MASTER_PORT)
 
 goodput() {
-    in_namespaces "$python" bench/compare/peers/tcp_goodput.py
+    on_two_hosts "$python" bench/compare/peers/tcp_goodput.py
     cp "$work/output" "$work/$rate/$round.tcp.goodput.json"
 }
 
@@ -42,12 +39,12 @@ ours() { # STRATEGY[+split][@BUDGET]
     [[ $1 != *@* ]] || how+=(--budget "${1#*@}")
     [[ $strategy != *+split ]] || how+=(--tied split)
     how+=(--strategy "${strategy%+split}")
-    in_namespaces "$SLUICE" train "${train[@]}" "${how[@]}" --json "$result"
+    on_two_hosts "$SLUICE" train "${train[@]}" "${how[@]}" --json "$result"
 }
 
 ours_alone() { # both ranks train, each by itself: what communication cannot hide behind
     # shellcheck disable=SC2016 # $RANK is that of each rank
-    in_namespaces bash -c 'exec "$@" --json "$0-$RANK.sluice.alone.json"' "$work/$rate/$round" "${by_itself[@]}" \
+    on_two_hosts bash -c 'exec "$@" --json "$0-$RANK.sluice.alone.json"' "$work/$rate/$round" "${by_itself[@]}" \
         "$SLUICE" train -n 1 --strategy dp "${train[@]}"
 }
 
@@ -55,11 +52,11 @@ theirs() { # MODE: once a round, however many of ours stand beside it
     local prefix=()
     [ ! -e "$work/$rate/$round.pytorch.$1.json" ] || return 0
     [ "$1" != alone ] || prefix=("${by_itself[@]}")
-    in_namespaces "${prefix[@]}" "$python" bench/compare/peers/pytorch_gpt2.py --mode "$1" "${shape[@]}"
+    on_two_hosts "${prefix[@]}" "$python" bench/compare/peers/pytorch_gpt2.py --mode "$1" "${shape[@]}"
     grep '^{' "$work/output" >"$work/$rate/$round.pytorch.$1.json"
 }
 
-[ -x "$SLUICE" ] || { echo "$SLUICE is not there: run ./dev build, or set SLUICE" >&2; exit 1; }
+need_program "$SLUICE"
 bench/compare/networks/namespaces.sh -n 2 -- true
 find_pytorch "$work"
 for round in $(seq "$rounds"); do

@@ -11,6 +11,7 @@
 # what is there already is not run again, so that the same command goes on where it was interrupted.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
+source bench/compare/peers/need_program.sh
 # shellcheck source=../peers/kept_runs.sh
 . bench/compare/peers/kept_runs.sh
 work='' # open_folder sets it
@@ -36,7 +37,7 @@ sweep() {
     [ $code = 0 ] || { [ $code = 2 ] && [ -e "$folder/results.json" ]; } || exit $code
 }
 
-[ -x "$sluice" ] || { echo "$sluice is not there: run ./dev build, or set SLUICE" >&2; exit 1; }
+need_program "$sluice"
 open_folder out/ablation "$sluice" "${bench[@]}" "$budgets" "$schedules" "$whole"
 sweep budgets --strategy sdp --schedule one_ahead --recompute none --budget "$budgets"
 budgets=$(python3 bench/compare/peers/ablation_table.py --budgets "$work/budgets")

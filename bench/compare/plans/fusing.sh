@@ -7,6 +7,7 @@
 # options of `sluice train`.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
+source bench/compare/peers/need_program.sh
 rounds=${1:-3}
 sluice=${SLUICE:-build/release/bench/sluice}
 read -ra throttles <<<"${THROTTLES:-1gbit,50us 1gbit,200us}"
@@ -16,7 +17,7 @@ ways=(off auto 1MiB)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-[ -x "$sluice" ] || { echo "$sluice is not there: run ./dev build, or set SLUICE" >&2; exit 1; }
+need_program "$sluice"
 
 train_once() { # THROTTLE PLAN WAY ROUND
     SLUICE_PLAN_FUSE=$3 "$sluice" train -n 2 --model "${MODEL:-gpt2}" --size "${SIZE:-nano}" --batch 1 --context 16 \

@@ -13,6 +13,7 @@
 # on where it was interrupted.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
+source bench/compare/peers/need_program.sh
 # shellcheck source=../peers/kept_runs.sh
 . bench/compare/peers/kept_runs.sh
 work='' # open_folder sets it
@@ -63,7 +64,7 @@ predict() { # RUNNER...: trains under each strategy and precision on one link
     done
 }
 
-[ -x "$SLUICE" ] || { echo "$SLUICE is not there: run ./dev build, or set SLUICE" >&2; exit 1; }
+need_program "$SLUICE"
 open_folder out/predictions "$SLUICE" "${train[@]}"
 cells=$((${#precisions[@]} * ${#strategies[@]}))
 total=$((rounds * (${#rates[@]} * ${#bursts[@]} * (1 + cells) + ${#throttles[@]} * cells)))

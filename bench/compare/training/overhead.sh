@@ -5,6 +5,7 @@
 # Environment: SLUICE_LAB=the command, RANKS ("1 2"), OPTIONS of `sluice-lab overhead`, OUT.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
+source bench/compare/peers/need_program.sh
 rounds=${1:-9}
 lab=${SLUICE_LAB:-build/release/bench/sluice-lab} out=${OUT:-bench/results/overhead.json}
 read -ra ranks <<<"${RANKS:-1 2}"
@@ -12,7 +13,7 @@ read -ra options <<<"${OPTIONS:-}"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-[ -x "$lab" ] || { echo "$lab is not there: run ./dev build, or set SLUICE_LAB" >&2; exit 1; }
+need_program "$lab" SLUICE_LAB
 for n in "${ranks[@]}"; do
     "$lab" overhead --ranks "$n" --rounds "$rounds" --json "$work/$n.json" "${options[@]}"
 done

@@ -9,6 +9,7 @@
 # DATA_PARALLEL=STRATEGY..., SIZE, BATCH, CONTEXT, MICRO_BATCHES (of a step), STEPS, BURST, OUT.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
+source bench/compare/peers/need_program.sh
 source bench/compare/peers/pytorch_environment.sh
 source bench/compare/peers/progress.sh
 rounds=${1:-3}
@@ -50,7 +51,7 @@ alone() { # one rank, without the others
         >"$1.pytorch.alone.json"
 }
 
-[ -x "$SLUICE" ] || { echo "$SLUICE is not there: run ./dev build, or set SLUICE" >&2; exit 1; }
+need_program "$SLUICE"
 find_pytorch "$work"
 for round in $(seq "$rounds"); do
     for link in "${links[@]}"; do

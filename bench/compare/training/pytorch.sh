@@ -7,6 +7,7 @@
 # SLUICE=the command, SIZE, BATCH, CONTEXT, STEPS, RANKS, OUT.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
+source bench/compare/peers/need_program.sh
 source bench/compare/peers/pytorch_environment.sh
 source bench/compare/peers/progress.sh
 rounds=${1:-3}
@@ -35,7 +36,7 @@ ours() { # round, strategy or alone
         >"$work/output" 2>"$work/errors" || { cat "$work/errors" >&2; exit 1; }
 }
 
-[ -x "$sluice" ] || { echo "$sluice is not there: run ./dev build, or set SLUICE" >&2; exit 1; }
+need_program "$sluice"
 find_pytorch "$work"
 for round in $(seq "$rounds"); do
     for pair in alone:alone dp:ddp sdp:fsdp2_keep fsdp:fsdp2; do

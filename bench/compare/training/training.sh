@@ -9,6 +9,7 @@
 # OUT.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
+source bench/compare/peers/need_program.sh
 source bench/compare/peers/pytorch_environment.sh
 source bench/compare/peers/progress.sh
 rounds=${1:-3}
@@ -24,7 +25,7 @@ run() { # NAME COMMAND...
     taskset -c "$cores" "${@:2}" >"$work/output" 2>"$work/errors" || { echo "$1:" >&2; cat "$work/errors" >&2; exit 1; }
 }
 
-[ -x "$sluice" ] || { echo "$sluice is not there: run ./dev build, or set SLUICE" >&2; exit 1; }
+need_program "$sluice"
 find_pytorch "$work"
 for round in $(seq "$rounds"); do
     for shape in $shapes; do
