@@ -156,12 +156,11 @@ static sluice_status print_run(const slc_survey *s, const slc_profile *profile, 
     slc_length_plans plans;
     const slc_recipe_depth depth = slc_depth_options_recipe(t);
     drawn_planner planner = {s, profile, effort_s};
-    const slc_whole_run run = {.whole = whole,
+    const slc_whole_run run = {.plans = &plans.plans,
                                .sizes = slc_length_options_sizes(t, sluice_model_tokens(&s->model, s->length)),
                                .depth = slc_depth_options_drop_layers(t) ? &depth : NULL,
                                .steps = t->steps,
                                .sequences = (uint64_t)s->ranks * t->batch,
-                               .plan_of = slc_length_plans_of,
                                .set_times = slc_length_plans_set_times,
                                .context = &plans,
                                .plan_drawn = plan_drawn,

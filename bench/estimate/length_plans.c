@@ -28,38 +28,26 @@ sluice_status slc_length_plans_make(const slc_survey *survey, slc_phase_plan who
                                     double effort_s, slc_length_plans *out)
 {
     sluice_model_options model = SLUICE_INIT(sluice_model_options, .length = survey->length);
-    *out = (slc_length_plans){.survey = survey, .whole = whole};
-    slc_length_options_set_model(survey->training, out->lengths, &model);
+    *out = (slc_length_plans){.survey = survey, .plans.whole = whole};
+    slc_length_options_set_model(survey->training, out->plans.lengths, &model);
     sluice_status status = SLUICE_OK;
     for (uint32_t s = 0; !status && budget_bytes && s < model.shape_count; s++) {
-        out->count++;
-        status = plan_length(survey, out->lengths[s], budget_bytes, effort_s, &out->profiles[s], &out->plans[s]);
+        out->plans.count++;
+        status = plan_length(survey, out->plans.lengths[s], budget_bytes, effort_s, &out->plans.profiles[s],
+                             &out->plans.plans[s]);
     }
     return status;
 }
 
 void slc_length_plans_free(slc_length_plans *plans)
 {
-    for (uint32_t s = 0; s < plans->count; s++) {
-        slc_plan_destroy(plans->plans[s]);
-        slc_profile_destroy(plans->profiles[s]);
-    }
-    *plans = (slc_length_plans){0};
-}
-
-slc_phase_plan slc_length_plans_of(void *context, const slc_recipe_step *size)
-{
-    const slc_length_plans *p = context;
-    slc_phase_plan under = p->whole;
-    for (uint32_t s = 0; s < p->count && size->length <= p->lengths[s]; s++)
-        under = (slc_phase_plan){p->profiles[s], p->plans[s]};
-    return under;
+    slc_plans_by_length_fini(&plans->plans);
 }
 
 static uint32_t length_of(const slc_length_plans *p, const slc_phase_plan *under)
 {
-    for (uint32_t s = 0; s < p->count; s++)
-        if (p->plans[s] == under->plan) return p->lengths[s];
+    for (uint32_t s = 0; s < p->plans.count; s++)
+        if (p->plans.plans[s] == under->plan) return p->plans.lengths[s];
     return p->survey->length;
 }
 

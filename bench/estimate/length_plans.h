@@ -5,14 +5,9 @@
 #include "bench/estimate/survey.h"
 #include "bench/plan/words/phases_table.h"
 
-#include <sluice/runtime.h>
-
 typedef struct {
     const slc_survey *survey;
-    slc_phase_plan whole;
-    uint32_t count, lengths[SLUICE_SHAPES_MOST];
-    slc_profile *profiles[SLUICE_SHAPES_MOST];
-    slc_plan *plans[SLUICE_SHAPES_MOST];
+    slc_plans_by_length plans;
 } slc_length_plans;
 
 /* Plans for the shapes that the options of the survey have, within so many bytes; 0: there are none. The caller frees
@@ -21,7 +16,6 @@ sluice_status slc_length_plans_make(const slc_survey *survey, slc_phase_plan who
                                     double effort_s, slc_length_plans *out);
 void slc_length_plans_free(slc_length_plans *plans);
 
-/* Functions of a slc_whole_run, whose context is a slc_length_plans. */
-slc_phase_plan slc_length_plans_of(void *context, const slc_recipe_step *size);
+/* A function of a slc_whole_run, whose context is a slc_length_plans. */
 void slc_length_plans_set_times(void *context, const slc_phase_plan *under, const slc_recipe_step *size,
                                 slc_times *times);

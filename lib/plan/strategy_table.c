@@ -179,3 +179,10 @@ uint64_t slc_resident_bytes(const slc_job *job, const slc_unit *unit, slc_strate
         if (rows[i].life == SLC_LIFE_RESIDENT) bytes += slc_buffer_bytes(job, unit, &rows[i]);
     return bytes;
 }
+
+uint64_t slc_resident_bytes_of_all(const slc_job *job, const slc_strategy *strategies)
+{
+    uint64_t bytes = 0;
+    for (uint32_t u = 0; u < job->unit_count; u++) bytes += slc_resident_bytes(job, &job->units[u], strategies[u]);
+    return bytes;
+}

@@ -86,6 +86,8 @@ uint64_t slc_reading_bytes(const slc_job *job);
 
 /* Bytes that a unit has in memory for good: its resident rows. */
 uint64_t slc_resident_bytes(const slc_job *job, const slc_unit *unit, slc_strategy strategy);
+/* Those of all units, each under its strategy. */
+uint64_t slc_resident_bytes_of_all(const slc_job *job, const slc_strategy *strategies);
 
 /* The operations of a unit under a strategy in one step; SLC_ITEM_KINDS: none of this sort. A ROWS unit has only a
  * reduction and window gathers. */

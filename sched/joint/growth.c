@@ -101,14 +101,6 @@ static bool is_grown(const growth *g, const change *c)
 
 /* ---- Their plans ---- */
 
-static uint64_t resident_bytes(const growth *g)
-{
-    uint64_t bytes = 0;
-    for (uint32_t u = 0; u < g->request->job->unit_count; u++)
-        bytes += slc_resident_bytes(g->request->job, &g->request->job->units[u], g->strategies[u]);
-    return bytes;
-}
-
 /* Is there a plan of the choices that fits and is faster than step_s? If so, step_s becomes its step. */
 static sluice_status try_choices(growth *g, bool *faster)
 {
@@ -119,7 +111,7 @@ static sluice_status try_choices(growth *g, bool *faster)
     uint64_t arena;
     const double below_s = isfinite(g->step_s) ? g->step_s * (1 - 1e-6) : 0;
     *faster = false;
-    if (resident_bytes(g) > in.limit) return SLUICE_OK;
+    if (slc_resident_bytes_of_all(g->request->job, g->strategies) > in.limit) return SLUICE_OK;
     g->scheduler->train(&in, &order);
     sluice_status status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
     const slc_trying trying = {.at_most_s = below_s};

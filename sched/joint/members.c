@@ -34,14 +34,6 @@ void slc_joint_choose_runs(slc_joint_search *j)
              (double)saturating / 0x1p20, (double)bytes / 0x1p20);
 }
 
-static uint64_t resident_bytes(const slc_joint_search *j)
-{
-    uint64_t bytes = 0;
-    for (uint32_t u = 0; u < j->request->job->unit_count; u++)
-        bytes += slc_resident_bytes(j->request->job, &j->request->job->units[u], j->strategies[u]);
-    return bytes;
-}
-
 static slc_scheduling baseline_scheduling(const slc_joint_search *j)
 {
     slc_scheduling in = slc_joint_scheduling_of(j);
@@ -74,7 +66,7 @@ sluice_status slc_joint_try_schedulers(slc_joint_search *j, const char *what)
 {
     sluice_status status = SLUICE_OK;
     bool tried = false;
-    if (resident_bytes(j) > j->request->limit) return SLUICE_OK;
+    if (slc_resident_bytes_of_all(j->request->job, j->strategies) > j->request->limit) return SLUICE_OK;
     const slc_scheduler *scheduler;
     for (size_t i = 0; !status && (scheduler = slc_scheduler_at(i)); i++) {
         if (!scheduler->baseline || (tried && !slc_joint_affords(j, scheduler))) continue;

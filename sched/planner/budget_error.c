@@ -4,6 +4,7 @@
 #include "sched/planner/parts.h"
 
 #include "lib/base/status.h"
+#include "lib/memory/category.h"
 #include "lib/plan/request.h"
 
 #include <inttypes.h>
@@ -13,52 +14,8 @@
 
 /* ---- The largest consumers ---- */
 
-typedef enum {
-    VALUES,
-    MASTERS,
-    GRADIENTS,
-    STATE,
-    GATHERED,
-    REDUCED,
-    COMMUNICATION,
-    ACTIVATIONS,
-    WORKSPACES,
-    RESERVED,
-    CATEGORIES
-} category;
-
-static const char *const category_names[CATEGORIES] = {"values",
-                                                       "fp32 masters",
-                                                       "gradients",
-                                                       "optimizer state",
-                                                       "gathered values",
-                                                       "reduced gradients",
-                                                       "communication scratch",
-                                                       "activations",
-                                                       "workspaces",
-                                                       "reserved by the program"};
-
-static category category_of(slc_buffer_kind kind)
-{
-    switch (kind) {
-    case SLC_BUFFER_VALUE:
-    case SLC_BUFFER_VALUE_SHARD: return VALUES;
-    case SLC_BUFFER_MASTER: return MASTERS;
-    case SLC_BUFFER_GATHERED: return GATHERED;
-    case SLC_BUFFER_GRADIENT: return GRADIENTS;
-    case SLC_BUFFER_REDUCED: return REDUCED;
-    case SLC_BUFFER_WORKER_ERROR:
-    case SLC_BUFFER_SERVER_ERROR:
-    case SLC_BUFFER_LOCAL:
-    case SLC_BUFFER_STATE: return STATE;
-    case SLC_BUFFER_ACTIVATION: return ACTIVATIONS;
-    case SLC_BUFFER_WORKSPACE: return WORKSPACES;
-    default: return COMMUNICATION;
-    }
-}
-
 typedef struct {
-    category category;
+    slc_memory_category category;
     uint64_t bytes, largest_bytes;
     const char *largest; /* the unit or layer that takes most of it; NULL: it belongs to none */
 } consumer;
@@ -81,7 +38,8 @@ static uint32_t owner_of(const account *a, const slc_buffer *buffer)
 static void charge(account *a, const slc_claim *claim)
 {
     const slc_buffer *buffer = &a->plan->buffers[claim->buffer];
-    a->by_owner[category_of(buffer->kind) * a->owners + owner_of(a, buffer)] += claim->end_byte - claim->first_byte;
+    a->by_owner[slc_memory_category_of(buffer->kind) * a->owners + owner_of(a, buffer)] +=
+        claim->end_byte - claim->first_byte;
 }
 
 /* *evaluates: the fullest moment is one of an evaluation pass. */
@@ -102,17 +60,18 @@ static sluice_status charge_fullest(account *a, bool *evaluates)
     return SLUICE_OK;
 }
 
-static consumer summarize(const account *a, category k)
+static consumer summarize(const account *a, slc_memory_category k)
 {
     consumer sum = {.category = k};
     for (uint32_t o = 0; o < a->owners; o++) {
         uint64_t bytes = a->by_owner[k * a->owners + o];
         sum.bytes += bytes;
-        if (bytes <= sum.largest_bytes || k == COMMUNICATION) continue;
+        if (bytes <= sum.largest_bytes || k == SLC_MEMORY_COMMUNICATION) continue;
         sum.largest_bytes = bytes;
-        sum.largest = k == ACTIVATIONS || k == WORKSPACES ? a->job->layers[o] : a->job->units[o].name;
+        sum.largest =
+            k == SLC_MEMORY_ACTIVATIONS || k == SLC_MEMORY_WORKSPACES ? a->job->layers[o] : a->job->units[o].name;
     }
-    if (k == RESERVED) sum.bytes = a->job->reserved_bytes;
+    if (k == SLC_MEMORY_RESERVED) sum.bytes = a->job->reserved_bytes;
     return sum;
 }
 
@@ -123,16 +82,17 @@ static int by_bytes(const void *x, const void *y)
     return (int)a->category - (int)b->category;
 }
 
-static sluice_status find_consumers(const slc_job *job, const slc_plan *plan, consumer out[CATEGORIES], bool *evaluates)
+static sluice_status find_consumers(const slc_job *job, const slc_plan *plan, consumer out[SLC_MEMORY_CATEGORIES],
+                                    bool *evaluates)
 {
     account a = {.job = job, .plan = plan};
     a.owners = job->unit_count > job->layer_count ? job->unit_count : job->layer_count;
     if (!a.owners) a.owners = 1;
-    a.by_owner = calloc((size_t)CATEGORIES * a.owners, sizeof *a.by_owner);
+    a.by_owner = calloc((size_t)SLC_MEMORY_CATEGORIES * a.owners, sizeof *a.by_owner);
     if (!a.by_owner) return slc_error(SLUICE_ERR_MEMORY, "plan: no memory for the account of its memory");
     sluice_status status = charge_fullest(&a, evaluates);
-    for (int k = 0; k < CATEGORIES; k++) out[k] = summarize(&a, (category)k);
-    qsort(out, CATEGORIES, sizeof *out, by_bytes);
+    for (int k = 0; k < SLC_MEMORY_CATEGORIES; k++) out[k] = summarize(&a, (slc_memory_category)k);
+    qsort(out, SLC_MEMORY_CATEGORIES, sizeof *out, by_bytes);
     free(a.by_owner);
     return status;
 }
@@ -146,7 +106,7 @@ static void write_consumers(const consumer *consumers, char *out, size_t size)
     for (int i = 0; i < 3 && consumers[i].bytes && used < size; i++) {
         const consumer *c = &consumers[i];
         used += (size_t)snprintf(out + used, size - used, "%s%s %" PRIu64 " bytes", i ? ", " : "",
-                                 category_names[c->category], c->bytes);
+                                 slc_memory_category_name(c->category), c->bytes);
         if (c->largest && used < size)
             used +=
                 (size_t)snprintf(out + used, size - used, " (most: %.64s, %" PRIu64 ")", c->largest, c->largest_bytes);
@@ -165,7 +125,7 @@ sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *reque
                                uint64_t budget_bytes, const slc_plan *plan, slc_work *work, const slc_smallest *known)
 {
     slc_smallest best = {0};
-    consumer consumers[CATEGORIES];
+    consumer consumers[SLC_MEMORY_CATEGORIES];
     bool evaluates = false;
     sluice_status status = SLUICE_OK;
     if (known)

@@ -109,19 +109,12 @@ static uint64_t arena_of(const slc_profile *profile, slc_strategy strategy)
     return bytes;
 }
 
-static uint64_t resident_of(const slc_job *job, const slc_strategy *strategies)
-{
-    uint64_t bytes = 0;
-    for (uint32_t u = 0; u < job->unit_count; u++) bytes += slc_resident_bytes(job, &job->units[u], strategies[u]);
-    return bytes;
-}
-
 static void check_point(const slc_job *job, const slc_tradeoff *t, uint32_t index, uint64_t all_fsdp)
 {
     const slc_tradeoff_point *p = &t->points[index];
     assert_true(fabs(p->asked - (double)index / (t->count - 1)) < 1e-12);
     assert_true(p->share <= p->asked + 1e-9);
-    assert_int_equal(p->strategy_bytes, resident_of(job, p->strategies) - all_fsdp);
+    assert_int_equal(p->strategy_bytes, slc_resident_bytes_of_all(job, p->strategies) - all_fsdp);
     bool room = false; /* for one more unit: then the share is not filled */
     for (uint32_t u = 0; u < job->unit_count; u++) {
         assert_true(p->strategies[u] == SLC_SDP || p->strategies[u] == SLC_FSDP);
@@ -157,7 +150,7 @@ static void points_are_what_they_say(void **state)
         assert_int_equal(slc_tradeoff_make(&ask, &t), 0);
         assert_int_equal(t.count, SHARES);
         assert_int_equal(t.floor_bytes + t.free_bytes, ask.limit);
-        uint64_t all_fsdp = resident_of(job, t.points[0].strategies); /* share 0 */
+        uint64_t all_fsdp = slc_resident_bytes_of_all(job, t.points[0].strategies); /* share 0 */
         assert_int_equal(t.points[0].strategy_bytes, 0);
         assert_true(t.points[0].fits); /* because one_ahead fits */
         for (uint32_t i = 0; i < t.count; i++) {
@@ -186,9 +179,9 @@ static void solved_points_are_what_they_say(void **state)
         slc_tradeoff t;
         assert_int_equal(slc_tradeoff_make(&ask, &t), 0);
         for (uint32_t i = 0; i < t.count; i++)
-            check_point(&profile->job, &t, i, resident_of(&profile->job, t.points[0].strategies));
-        assert_int_equal(t.joint.strategy_bytes, resident_of(&profile->job, t.joint.strategies) -
-                                                     resident_of(&profile->job, t.points[0].strategies));
+            check_point(&profile->job, &t, i, slc_resident_bytes_of_all(&profile->job, t.points[0].strategies));
+        assert_int_equal(t.joint.strategy_bytes, slc_resident_bytes_of_all(&profile->job, t.joint.strategies) -
+                                                     slc_resident_bytes_of_all(&profile->job, t.points[0].strategies));
         assert_int_equal(slc_plan_validate(&profile->job, t.joint_plan), 0);
         slc_tradeoff_fini(&t);
         slc_profile_destroy(profile);

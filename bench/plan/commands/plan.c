@@ -369,21 +369,22 @@ static sluice_status plan_drawn(void *context, const slc_times *times, slc_plan 
 static sluice_status print_run(planning *p, FILE *out, json_t *json)
 {
     char words[120];
-    const slc_whole_run run = {.whole = {p->profile, p->answer.plan},
+    slc_plan_lengths *lengths = &p->run->lengths;
+    const slc_whole_run run = {.plans = &lengths->plans,
                                .sizes = p->run->sizes,
                                .depth = p->run->drops ? &p->run->depth : NULL,
                                .steps = p->run->steps,
                                .plan_drawn = plan_drawn,
                                .planner = p,
-                               .plan_of = slc_plan_lengths_plan_of,
                                .set_times = slc_plan_lengths_set_times,
-                               .context = &p->run->lengths};
+                               .context = lengths};
     slc_run_phases phases = {0};
     if (!p->run->wanted) return SLUICE_OK;
-    sluice_status status = slc_plan_lengths_plan(&p->run->lengths, run.whole, &p->request, p->answer.budget_bytes);
+    const slc_phase_plan whole = {p->profile, p->answer.plan};
+    sluice_status status = slc_plan_lengths_plan(lengths, whole, &p->request, p->answer.budget_bytes);
     if (!status) status = slc_run_phases_find(&run, &phases);
     if (!status) slc_run_phases_print(out, &phases);
-    slc_plan_lengths_words(&p->run->lengths, words, sizeof words);
+    slc_plan_lengths_words(lengths, words, sizeof words);
     if (!status && *words) fprintf(out, "  %s\n", words);
     if (!status && json_object_set_new(json, "phases", slc_run_phases_json(&phases)))
         status = slc_error(SLUICE_ERR_MEMORY, "the phases as JSON");

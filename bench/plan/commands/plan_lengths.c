@@ -55,18 +55,15 @@ sluice_status slc_plan_lengths_read(slc_training_options *recipe, const char *bu
     if (status) return status;
     sluice_model_options model = SLUICE_INIT(sluice_model_options, .length = length.most);
     recipe->budget = budget ? budget : "";
-    slc_length_options_set_model(recipe, out->lengths, &model);
+    slc_length_options_set_model(recipe, out->plans.lengths, &model);
     out->longest = length.most;
-    out->count = (uint32_t)model.shape_count;
+    out->plans.count = (uint32_t)model.shape_count;
     return shorter ? read_all_shorter(shorter, out) : SLUICE_OK;
 }
 
 void slc_plan_lengths_fini(slc_plan_lengths *l)
 {
-    for (uint32_t s = 0; s < l->count; s++) {
-        slc_plan_destroy(l->plans[s]);
-        slc_profile_destroy(l->profiles[s]);
-    }
+    slc_plans_by_length_fini(&l->plans);
     for (uint32_t i = 0; i < SLC_EXTENTS_MOST; i++) slc_profile_destroy(l->shorter[i]);
     *l = (slc_plan_lengths){.longest = 0};
 }
@@ -75,7 +72,7 @@ void slc_plan_lengths_fini(slc_plan_lengths *l)
 
 static sluice_status check_layers(const slc_plan_lengths *l)
 {
-    const slc_job *job = &l->whole.profile->job;
+    const slc_job *job = &l->plans.whole.profile->job;
     for (uint32_t i = 0; i < l->sample_count; i++) {
         const slc_job *other = &l->shorter[i]->job;
         bool same = other->layer_count == job->layer_count;
@@ -103,44 +100,36 @@ static sluice_status plan_length(slc_plan_lengths *l, uint32_t s, const slc_plan
                                  uint64_t budget_bytes)
 {
     slc_plan_answer answer = {0};
-    sluice_status status = copy_profile(l->whole.profile, &l->profiles[s]);
+    sluice_status status = copy_profile(l->plans.whole.profile, &l->plans.profiles[s]);
     if (status) return status;
-    slc_job *job = &l->profiles[s]->job;
+    slc_job *job = &l->plans.profiles[s]->job;
     for (uint32_t a = 0; a < job->activation_count; a++) {
-        const uint64_t bytes = job->activations[a].bytes * l->lengths[s] / l->longest;
+        const uint64_t bytes = job->activations[a].bytes * l->plans.lengths[s] / l->longest;
         job->activations[a].bytes = slc_round_up(bytes, ACTIVATION_STEP);
     }
-    slc_fit_extents(job, l->samples, l->sample_count, (double)l->lengths[s] / l->longest, 1, &l->profiles[s]->times);
+    slc_fit_extents(job, l->samples, l->sample_count, (double)l->plans.lengths[s] / l->longest, 1,
+                    &l->plans.profiles[s]->times);
     slc_plan_request own = *request;
-    own.times = &l->profiles[s]->times;
+    own.times = &l->plans.profiles[s]->times;
     own.budget_bytes = budget_bytes;
     own.budget_of_dp = 0;
     status = slc_plan_for_budget(job, &own, &answer);
-    l->plans[s] = answer.plan;
-    return slc_error_context(status, "the plan of %u tokens", l->lengths[s]);
+    l->plans.plans[s] = answer.plan;
+    return slc_error_context(status, "the plan of %u tokens", l->plans.lengths[s]);
 }
 
 sluice_status slc_plan_lengths_plan(slc_plan_lengths *l, slc_phase_plan whole, const slc_plan_request *request,
                                     uint64_t budget_bytes)
 {
-    l->whole = whole;
+    l->plans.whole = whole;
     if (!l->longest) return SLUICE_OK;
     sluice_status status = check_layers(l);
     l->samples[l->sample_count++] = (slc_extent_sample){1, &whole.profile->times};
-    for (uint32_t s = 0; !status && s < l->count; s++) status = plan_length(l, s, request, budget_bytes);
+    for (uint32_t s = 0; !status && s < l->plans.count; s++) status = plan_length(l, s, request, budget_bytes);
     return status;
 }
 
 /* ---- Phases ---- */
-
-slc_phase_plan slc_plan_lengths_plan_of(void *context, const slc_recipe_step *size)
-{
-    const slc_plan_lengths *l = context;
-    slc_phase_plan under = l->whole;
-    for (uint32_t s = 0; s < l->count && size->length <= l->lengths[s]; s++)
-        under = (slc_phase_plan){l->profiles[s], l->plans[s]};
-    return under;
-}
 
 void slc_plan_lengths_set_times(void *context, const slc_phase_plan *under, const slc_recipe_step *size,
                                 slc_times *times)

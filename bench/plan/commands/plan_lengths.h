@@ -7,14 +7,9 @@
 #include "lib/plan/measured/fit_extents.h"
 #include "lib/plan/request.h"
 
-#include <sluice/runtime.h>
-
 typedef struct {
-    uint32_t longest;                            /* tokens of a sequence; 0: lengths do not change */
-    uint32_t count, lengths[SLUICE_SHAPES_MOST]; /* those that have plans of their own, as `sluice train` has them */
-    slc_profile *profiles[SLUICE_SHAPES_MOST];
-    slc_plan *plans[SLUICE_SHAPES_MOST];
-    slc_phase_plan whole;
+    uint32_t longest;          /* tokens of a sequence; 0: lengths do not change */
+    slc_plans_by_length plans; /* of the lengths that have plans of their own, as `sluice train` has them */
     slc_profile *shorter[SLC_EXTENTS_MOST];
     slc_extent_sample samples[SLC_EXTENTS_MOST]; /* sample_count of them; that of the longest is made last */
     uint32_t sample_count;
@@ -33,8 +28,7 @@ void slc_plan_lengths_fini(slc_plan_lengths *lengths);
 sluice_status slc_plan_lengths_plan(slc_plan_lengths *lengths, slc_phase_plan whole, const slc_plan_request *request,
                                     uint64_t budget_bytes);
 
-/* Functions of a slc_whole_run, whose context is a slc_plan_lengths. */
-slc_phase_plan slc_plan_lengths_plan_of(void *context, const slc_recipe_step *size);
+/* A function of a slc_whole_run, whose context is a slc_plan_lengths. */
 void slc_plan_lengths_set_times(void *context, const slc_phase_plan *under, const slc_recipe_step *size,
                                 slc_times *times);
 

@@ -57,7 +57,7 @@ static uint64_t bytes_of_step(const slc_job *job, const slc_plan *plan, const ru
 /* Layers between the first and the last, which steps may leave out. */
 static uint32_t blocks_of(const slc_whole_run *run)
 {
-    const uint32_t layers = run->whole.profile->job.layer_count;
+    const uint32_t layers = run->plans->whole.profile->job.layer_count;
     return layers > 2 ? layers - 2 : 0;
 }
 
@@ -74,7 +74,7 @@ static void draw_layers(const slc_whole_run *run, uint64_t step, bool *left_out)
 static uint64_t next_change(const slc_whole_run *run, uint64_t from)
 {
     const uint32_t blocks = blocks_of(run);
-    const double share = 0.01 * SLC_DEPTH_PERCENT * run->whole.profile->job.layer_count / (blocks ? blocks : 1);
+    const double share = 0.01 * SLC_DEPTH_PERCENT * run->plans->whole.profile->job.layer_count / (blocks ? blocks : 1);
     uint64_t next = slc_least(slc_recipe_size_changes(&run->sizes, from), run->steps);
     if (run->depth) next = slc_least(next, slc_recipe_depth_changes(run->depth, blocks, from, share));
     return next;
@@ -103,7 +103,7 @@ static sluice_status plan_phase(phase_steps *s)
         keeps[l] = l && l <= blocks ? slc_recipe_depth_keeps(theta, blocks, l - 1) : 1;
     sluice_status status = slc_times_set_keeps(job, keeps, &s->times);
     free(keeps);
-    if (status || !s->times.keeps || !run->plan_drawn || s->under.plan != run->whole.plan) return status;
+    if (status || !s->times.keeps || !run->plan_drawn || s->under.plan != run->plans->whole.plan) return status;
     status = run->plan_drawn(run->planner, &s->times, &s->own);
     if (!status) s->under.plan = s->own;
     return status;
@@ -138,7 +138,7 @@ static sluice_status find_phase(const slc_whole_run *run, uint64_t from, slc_run
     phase_steps s = {.run = run,
                      .from = from,
                      .looks = run->depth ? slc_least(steps, LOOKS) : 1,
-                     .under = size.length ? run->plan_of(run->context, &size) : run->whole};
+                     .under = slc_plans_by_length_find(run->plans, size.length)};
     const slc_job *job = &s.under.profile->job;
     *out = (slc_run_phase){.first = from + 1,
                            .steps = steps,
@@ -172,7 +172,7 @@ sluice_status slc_run_phases_find(const slc_whole_run *run, slc_run_phases *out)
     if (!out->phases) status = slc_error(SLUICE_ERR_MEMORY, "%zu phases of a run", count);
     for (uint64_t from = 0; !status && from < run->steps; from = next_change(run, from)) {
         const slc_recipe_step size = slc_recipe_step_at(&run->sizes, from);
-        out->one_plan &= !size.length || run->plan_of(run->context, &size).plan == run->whole.plan;
+        out->one_plan &= slc_plans_by_length_find(run->plans, size.length).plan == run->plans->whole.plan;
         status = find_phase(run, from, &out->phases[out->count++], &out->by_depth);
     }
     return status;

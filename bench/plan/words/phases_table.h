@@ -1,8 +1,8 @@
 /* The phases of a whole run: stretches of steps that have one size, with what each takes under its plan. */
 #pragma once
 
+#include "bench/plan/words/plans_by_length.h"
 #include "bench/plan/words/strategy_counts.h"
-#include "lib/plan/profile.h"
 #include "lib/recipe/depth.h"
 #include "lib/recipe/step_size.h"
 
@@ -29,22 +29,15 @@ typedef struct {
     bool by_depth; /* phases have plans of their own, for the layers that their steps keep */
 } slc_run_phases;
 
-/* A plan, and the profile that it was made from. */
-typedef struct {
-    const slc_profile *profile; /* its job has the recipe's most micro-batches */
-    const slc_plan *plan;
-} slc_phase_plan;
-
 /* A whole run of `steps` steps. */
 typedef struct {
-    slc_phase_plan whole; /* of steps with whole sequences */
+    const slc_plans_by_length *plans;
     slc_recipe_sizes sizes;
     const slc_recipe_depth *depth; /* of a model whose first and last layer always run; NULL: all layers always run */
     uint64_t steps;
     uint64_t sequences; /* whole ones in a micro-batch of all ranks; 0: not known */
-    /* Returns the plan that a step of a length runs under, and sets the times of its slots, which are copies of the
-     * profile's; both are NULL if no step has a length. */
-    slc_phase_plan (*plan_of)(void *context, const slc_recipe_step *size);
+    /* Sets the times of the slots of a step that has a length; they are copies of the profile's. NULL: no step has one.
+     */
     void (*set_times)(void *context, const slc_phase_plan *under, const slc_recipe_step *size, slc_times *times);
     void *context;
     /* Makes a plan of the whole's job and budget for steps that draw their layers (slc_times.keeps), as a run does when
