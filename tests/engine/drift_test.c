@@ -15,6 +15,9 @@
 enum { LAYERS = 3, ELEMENTS = 3000, STEPS = 60, SLOW_FROM = 4, SLOW_MS = 5 };
 /* Step 3 ends with the first measured plan. After 20 steps under it, one warms up and six are measured. */
 enum { AGAIN_FROM = 31 };
+/* Plan 3 is looked at after 20 steps, in step 50, and again in step 70, when the last 19 were quick; then one warms up
+ * and six are measured. */
+enum { QUICK_FROM = 52, DRIFTED_BY = 80 };
 
 typedef struct {
     plain_layers layers;
@@ -103,6 +106,34 @@ static int drift_and_not(int rank, int size, void *context)
     return 0;
 }
 
+/* The prediction of plan 2 never holds, because steps slow down as soon as it is made: that is no drift, which would
+ * keep the run from noticing for 100 steps that they become quick again after step 51. */
+static int missed_then_drifted(int rank, int size, void *context)
+{
+    (void)size;
+    (void)context;
+    sluice_world *world;
+    sluice_step_report report = SLUICE_INIT(sluice_step_report);
+    model m = {.rank = rank};
+    RANK_CHECK(!sluice_world_create(NULL, &world));
+    if (build(&m, world, "10")) return 1;
+    for (uint64_t number = 1; number <= DRIFTED_BY; number++) {
+        m.slow = number < QUICK_FROM;
+        if (step(&m, number, &report)) return 1;
+        if (number >= AGAIN_FROM && number < QUICK_FROM) RANK_CHECK(report.plan == 3);
+    }
+    RANK_CHECK(report.plan == 4);
+    sluice_runtime_destroy(m.layers.rt);
+    sluice_world_destroy(world);
+    return 0;
+}
+
+static void a_drift_soon_after_a_missed_prediction_is_noticed(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(2, missed_then_drifted, NULL, 100), 0);
+}
+
 static void steps_that_leave_the_prediction_are_planned_again(void **state)
 {
     (void)state;
@@ -171,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_that_leave_the_prediction_are_planned_again),
+        cmocka_unit_test(a_drift_soon_after_a_missed_prediction_is_noticed),
         cmocka_unit_test(ranks_with_unlike_settings_decide_alike),
         cmocka_unit_test(steps_unlike_others_do_not_count),
     };

@@ -155,9 +155,10 @@ static sluice_status measure_again(sluice_runtime *rt, double step_s)
                 1e3 * miss.waiting_s, 1e3 * miss.outside_s);
     rt->planning.replan_due = true;
     rt->planning.due_from = rt->current.steps;
-    rt->planning.drifted = rt->step;
+    if (rt->planning.held) rt->planning.drifted = rt->step;
     rt->measure->link_known = false;
     rt->planning.unproven = true;
+    rt->planning.held = false;
     rt->planning.apart = 0;
     return SLUICE_OK;
 }
@@ -168,6 +169,7 @@ static void accept_steps(sluice_runtime *rt, double step_s)
 {
     const double predicted_s = rt->current.predicted.step_s;
     rt->planning.apart = step_s / predicted_s;
+    rt->planning.held = true;
     if (rt->rank == 0)
         slc_log(SLC_LOG_INFO,
                 "steps take %.1f ms, %+.0f %% of the %.1f ms that plan %u predicted, though it was made from new "
@@ -176,7 +178,9 @@ static void accept_steps(sluice_runtime *rt, double step_s)
 }
 
 /* Looks now and then at whether steps still take what was predicted. All ranks decide by the slowest one's. A run that
- * is about to end would not get much of another plan. */
+ * is about to end would not get much of another plan. Drifts are at least DRIFT_EVERY steps apart. A prediction that
+ * never held is no drift: the first steps, which it was made from, were slower than those that follow. It is made anew
+ * once, and a change that comes soon after is noticed all the same. */
 static sluice_status notice_drift(sluice_runtime *rt)
 {
     const double apart = rt->planning.apart > 0 ? rt->planning.apart : 1;
@@ -191,7 +195,10 @@ static sluice_status notice_drift(sluice_runtime *rt)
     sluice_status status = slc_measure_slowest(rt, found, 3);
     if (status || !(found[0] > 0)) return status;
     rt->planning.unproven = false;
-    if (fabs(found[0] / expected_s - 1) <= 0.01 * found[1]) return SLUICE_OK;
+    if (fabs(found[0] / expected_s - 1) <= 0.01 * found[1]) {
+        rt->planning.held = true;
+        return SLUICE_OK;
+    }
     if (!first) return found[2] > 0 ? measure_again(rt, found[0]) : SLUICE_OK;
     accept_steps(rt, found[0]);
     return SLUICE_OK;

@@ -82,8 +82,8 @@ sluice_status slc_engine_plan_phase(sluice_runtime *rt);
 /* Called when a step has ended. After a warm-up and at least two measured steps it makes the re-plan that a schedule
  * with wanted times gets, as soon as replicas are equal; it forces no exchange, because plans change no number. Where
  * 20 steps under that plan take longer or shorter than predicted by more than SLUICE_PLAN_DRIFT, it measures and plans
- * again, at most every 100 steps. Where steps draw their layers it does so instead when their mean depth has moved by 5
- * % of all layers since the plan that runs. */
+ * again, at most every 100 steps; a prediction that has never held does not count as such a time. Where steps draw
+ * their layers it does so instead when their mean depth has moved by 5 % of all layers since the plan that runs. */
 sluice_status slc_engine_after_step(sluice_runtime *rt);
 
 /* ---- trials.c: plans are tried in the training itself, because bits allow it ---- */
