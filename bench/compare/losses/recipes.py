@@ -7,6 +7,9 @@
     onebit      1-bit Adam on 4 ranks with a cosine rate beside AdamW: final loss, and bytes of a run
     lamb        LAMB with 8 times the batch and the square-root rate beside AdamW, on equal tokens: final loss
     bert        steps of BERT with norms before its branches that leave layers out: seconds of the processor
+    forecast    two ranks with layers that steps leave out, and a link throttled to 1 Gbit/s: the mean step that the run's last
+                plan predicts, and the time that `sluice plan --recipe` predicts of the whole run from a profile, beside
+                what was measured; it needs a core a rank, and a machine that does nothing else
 
 The text is the source of Python's library, each byte a token; its last tenth is held out. Since the ranks of a step end in
 the weights that one rank has with the same sequences, one rank stands for several (the part onebit compares them). Times at
@@ -42,14 +45,16 @@ EXAMPLES = """examples:
   bench/compare/losses/recipes.py --parts lamb --lamb-rates 0.003,0.03    further settings: what is there does not run again
   bench/compare/losses/recipes.py --parts pld@nano:5                      smaller, and with more seeds
 """
-PARTS = ("pld", "curriculum", "onebit", "lamb", "bert")
+PARTS = ("pld", "curriculum", "onebit", "lamb", "bert", "forecast")
 BATCH, CONTEXT, RATE, LEAST_RATE = 4, 64, 1e-3, 1e-4  # of the training that the others stand beside
 MORE, LONG = 8, 128  # times the batch; tokens of a sequence where a curriculum grows to them
 THETA, RANKS, JUMP, BERT_BATCH = 0.5, 4, 1.2, 1
 AT_1GBIT = ("-n", "2", "--ranks-a-host", "1", "--throttle", "1gbit,50us", "--pace", "100gflops,10GB", "--strategy", "dp",
             "--effort", "0.3")
+THROTTLED = ("-n", "2", "--throttle", "1gbit,50us")
 AIMS = {"equal steps": 1.02, "equal time": 1.0, "jumps": 0.1, "tokens": 0.8, "onebit": 1.01, "bytes": 0.2, "lamb": 1.02,
         "bert": 0.82}
+OFF_BY = {"mean step": 0.05, "whole run": 0.07}  # aims of a prediction: |predicted / measured - 1|
 
 
 Part = collections.namedtuple("Part", "name size seeds")
@@ -82,6 +87,8 @@ def parse():
     add("--lamb-times", "1", "how many times --steps it and what it stands beside train")
     add("--bert-steps", 12, "steps of each of its runs", int, "N")
     add("--draws", 3, "how many seeds its layers are drawn with, by turns with steps that keep all", int, "N")
+    add("--forecast-steps", 200, "steps of each run whose time is predicted", int, "N")
+    add("--forecast-gammas", "100,10/steps", "how fast theta falls in it")
     add("--megabytes", 4.0, "size of the text", float, "X")
     parser.add_argument("--cores", metavar="LIST", help="bind all runs to these cores, as 0 or 0,1 (default all)")
     add_places(parser, "recipes")
@@ -111,10 +118,11 @@ class Runs:
             pathlib.Path(self.text + ".part").write_bytes(text)
             os.replace(self.text + ".part", self.text)
 
-    def train(self, key, *flags, batch=BATCH, context=CONTEXT, steps, ranks=1, strategy="dp", environment=None):
+    def train(self, key, *flags, batch=BATCH, context=CONTEXT, steps, ranks=1, strategy="dp", schedule="one_ahead",
+              environment=None):
         """Trains on `batch` sequences of all ranks together."""
         settings = ["--data", self.text, "--batch", str(batch // ranks), "--context", str(context), "--steps", str(steps),
-                    "--threads", "1", "--strategy", strategy, "--schedule", "one_ahead", "--no-hash", *flags]
+                    "--threads", "1", "--strategy", strategy, "--schedule", schedule, "--no-hash", *flags]
         settings += ["-n", str(ranks)] if ranks > 1 else []
 
         def measure():
@@ -128,7 +136,8 @@ class Runs:
                     "evaluations": [(line["step"], line["evaluation_loss"]) for line in lines
                                     if line.get("evaluation_loss") is not None],
                     **{name: run[name] for name in ("parameters", "losses", "final_loss", "evaluation_loss",
-                                                    "tokens_seen", "elapsed_s", "warm_up", "compressed")}}
+                                                    "tokens_seen", "elapsed_s", "warm_up", "compressed", "train_s",
+                                                    "predicted_step_s", "step_mean_s")}}
         return self.kept.take(key, measure)
 
     def gpt2(self, key, *flags, **how):
@@ -154,6 +163,21 @@ class Runs:
         phases = self.phases(key, *(flags or ("--curriculum", f"{context}@1,{context}")), context=context, **how)
         each = (phase["predicted_step_s"] for phase in phases for _ in range(phase["steps"]))
         return list(itertools.accumulate(each, initial=0.0))
+
+    def forecast(self, key, strategy, recipe):
+        """Returns the seconds of a run of two ranks on a throttled link, as `sluice plan` predicts them from a profile of
+        this machine."""
+        profile, file = os.path.join(self.folder, "forecast.profile"), os.path.join(self.folder, "forecast.recipe")
+
+        def measure():
+            run_quietly([find_sluice(), "profile", *THROTTLED, "--data", self.text, "--size", self.size, "--batch", str(BATCH),
+                         "--context", str(CONTEXT), "--threads", "1", "--strategy", strategy, "-o", profile])
+            pathlib.Path(file).write_text(json.dumps({"version": 1} | recipe), encoding="utf-8")
+            run_quietly([find_sluice(), "plan", "--profile", profile, "--recipe", file, "--strategy", strategy, "--json",
+                         self.scratch])
+            with open(self.scratch, encoding="utf-8") as found:
+                return sum(phase["steps"] * phase["predicted_step_s"] for phase in json.load(found)["phases"])
+        return self.kept.take(f"{self.size}.{key}", measure)
 
     def measure_bytes(self, key, *flags):
         """Returns the bytes that a rank sends in a step of AdamW, and of 1-bit Adam before and after its freeze, as
@@ -368,6 +392,28 @@ def measure_bert(runs, _):
               (means[1] - saved, means[1]), "bert")
 
 
+def row_of_forecast(setting, what, values, aim):
+    made = row("forecast", setting, what, values)
+    return made | {"aim": f"within {OFF_BY[aim]:.0%}", "good": abs(made["ratio"] - 1) <= OFF_BY[aim]}
+
+
+def measure_forecast(runs, _):
+    """The plan is the default's, made from measured times. Before each run its profile is measured, so that a machine whose
+    pace changes in a minute changes little between the two."""
+    steps = runs.options.forecast_steps
+    for words, strategy in itertools.product(runs.options.forecast_gammas.split(","), ("dp", "sdp", "fsdp")):
+        gamma = 10 / steps if words == "10/steps" else float(words)
+        key, setting = f"forecast.{steps}.{gamma:g}.{strategy}", f"2 ranks, 1 Gbit/s, {strategy}, theta {THETA:g}, gamma {gamma:g}"
+        pld = f"{THETA},{gamma:g}"
+        whole_s = runs.forecast(f"{key}.plan", strategy, {"steps": steps, "depth": {"pld": pld}})
+        run = runs.gpt2(key, *THROTTLED[2:], "--pld", pld, "--eval-batches", "0", batch=2 * BATCH, steps=steps, ranks=2,
+                        strategy=strategy, schedule="ilp")
+        yield row_of_forecast(setting, "mean step after the last plan, predicted beside measured",
+                              (run["predicted_step_s"], run["step_mean_s"]), "mean step")
+        yield row_of_forecast(setting, f"seconds of {steps} steps, predicted from a profile beside measured",
+                              (whole_s, run["train_s"]), "whole run")
+
+
 # ---- The table ----
 
 def figure(value):
@@ -385,14 +431,15 @@ def show(rows):
 
 
 MEASURES = {"pld": measure_pld, "curriculum": measure_curriculum, "onebit": measure_onebit, "lamb": measure_lamb,
-            "bert": measure_bert}
+            "bert": measure_bert, "forecast": measure_forecast}
 
 
 def count_results(options):
     """Returns how many results the chosen parts ask for."""
     lists = {name: len(value.split(",")) for name, value in vars(options).items() if isinstance(value, str)}
     counts = {"curriculum": 1 + lists["curricula"] * (1 + 2 * lists["curriculum_rates"]), "onebit": 3 + 2 * lists["freezes"],
-              "lamb": 2 * lists["lamb_times"] * lists["lamb_rates"], "bert": 3 * options.draws}
+              "lamb": 2 * lists["lamb_times"] * lists["lamb_rates"], "bert": 3 * options.draws,
+              "forecast": 6 * lists["forecast_gammas"]}
     return sum(lists["gammas"] * (2 + 3 * part.seeds) if part.name == "pld" else counts[part.name] for part in options.parts)
 
 
