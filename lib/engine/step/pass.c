@@ -21,6 +21,7 @@
 #include "lib/engine/step/update.h"
 #include "lib/engine/step/waits.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -294,12 +295,14 @@ static void begin_pass(sluice_runtime *rt, slc_pass *pass, slc_pass_kind kind)
     rt->at.cursor = 0;
 }
 
+/* Notes the length of a step's sequences, as a share of the longest. */
 static bool is_new_extent(slc_pass *pass, double extent)
 {
-    for (uint32_t i = 0; i < pass->extent_count; i++)
-        if (pass->extents[i] == extent) return false;
-    if (pass->extent_count < SLC_PASS_EXTENTS) pass->extents[pass->extent_count++] = extent;
-    return true;
+    const uint32_t part = (uint32_t)lround(extent * (SLC_PASS_EXTENTS - 1));
+    const uint64_t bit = 1ull << part % 64;
+    const bool known = pass->extents[part / 64] & bit;
+    pass->extents[part / 64] |= bit;
+    return !known;
 }
 
 void slc_pass_note_launches(const sluice_runtime *rt, slc_pass *pass, const slc_step_state *step, double extent)

@@ -42,8 +42,8 @@ typedef struct {
                           does not run */
 } slc_lane_order;
 
-/* The most lengths of sequences that are remembered as launched; steps of further ones count as new. */
-enum { SLC_PASS_EXTENTS = 256 };
+/* Extents are told apart up to so many parts of the longest sequence. */
+enum { SLC_PASS_EXTENTS = 1 << 16 };
 
 /* A program made ready to run: which claims begin and end at each item, operations in lane order. */
 struct slc_pass {
@@ -79,9 +79,9 @@ struct slc_pass {
     uint32_t quiet;     /* operations that can end before the next item of the compute lane does */
 
     /* Launches that steps have made in this program (slc_pass_note_launches). */
-    bool *launched;                       /* [layers] it has run */
-    double extents[SLC_PASS_EXTENTS];     /* lengths of sequences, as shares of the longest */
-    uint32_t extent_count, launches_last; /* the last pass that launches something for the first time */
+    bool *launched;                          /* [layers] it has run */
+    uint64_t extents[SLC_PASS_EXTENTS / 64]; /* a bit for each part of the longest sequence: a step had that length */
+    uint32_t launches_last;                  /* the last pass that launches something for the first time */
 };
 
 /* Counts over all passes. */

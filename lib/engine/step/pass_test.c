@@ -1,5 +1,5 @@
 /* Between steps a pass waits for the last of its late operations, which still use the settings of the step before, and
- * for no later one. */
+ * for no later one. A length of sequences is new in its first step alone, however many lengths there are. */
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/pass.h"
 
@@ -84,9 +84,29 @@ static void settling_tells_a_failure(void **state)
     free(all.rt);
 }
 
+static void a_length_is_new_once(void **state)
+{
+    (void)state;
+    enum { LENGTHS = 3000, TURNS = 3 };
+    sluice_runtime *rt = calloc(1, sizeof *rt);
+    slc_pass *pass = calloc(1, sizeof *pass);
+    const slc_step_state step = {.leaves_out = false};
+    assert_true(rt && pass);
+    pass->number = 2;
+    for (uint32_t turn = 0; turn < TURNS; turn++)
+        for (uint32_t length = 1; length <= LENGTHS; length++) {
+            slc_pass_note_launches(rt, pass, &step, (double)length / LENGTHS);
+            pass->number += 3; /* past the two passes that launch for the first time */
+            assert_int_equal(pass->number - 1 <= pass->launches_last, !turn);
+        }
+    free(pass);
+    free(rt);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(settling_waits_for_late_operations_alone),
-                                       cmocka_unit_test(settling_tells_a_failure)};
+                                       cmocka_unit_test(settling_tells_a_failure),
+                                       cmocka_unit_test(a_length_is_new_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
