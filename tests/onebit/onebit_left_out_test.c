@@ -1,7 +1,9 @@
 /* Steps of compressed optimizers that leave layers out. Replicas stay equal, and plans, units and strategies of other
  * layers change no bit; a layer that is left out keeps values, moments, errors and local arrays to the bit and sends
  * nothing; and the steps that leave it out are to it as if they had never been: bias corrections, the freeze and
- * refreshes count its own updates. What cannot be left out is refused by name. */
+ * refreshes count its own updates. A plan does not wait for a layer whose replicas never meet. What cannot be left out is
+ * refused by name. */
+#include "lib/plan/request.h"
 #include "tests/support/draw.h"
 #include "tests/support/onebit_model.h"
 
@@ -370,6 +372,55 @@ static void left_out_steps_have_never_been(void **state)
         }
 }
 
+/* ---- A plan in the middle of intervals ---- */
+
+enum { MOVES_FROM = 8, LAST_STEP = 40 };
+
+/* From step 8 on every second step exchanges, and a layer is in the others alone, so that ranks hold different values
+ * of it between any two steps. A plan from measured times is due when local steps begin. */
+static int plans_in_between(int rank, int size, void *context)
+{
+    const trial *t = context;
+    model m;
+    uint64_t hashes[2];
+    if (model_world(t, rank, size, &m)) return 1;
+    for (int plans = 0; plans < 2; plans++) {
+        sluice_config config = model_config(t);
+        uint32_t first = 0, last = 0;
+        if (plans) config.schedule = slc_schedule_default;
+        if (model_build_with(&m, &config)) return 1;
+        for (uint64_t step = 1; step <= LAST_STEP; step++) {
+            sluice_step_report report = SLUICE_INIT(sluice_step_report);
+            bool readable;
+            m.exchange = step == LAST_STEP;
+            m.left_out = step >= MOVES_FROM && step % 2 == 0 && !m.exchange ? 2 : 0;
+            if (model_step(&m, &report)) return 1;
+            (void)sluice_runtime_replicas_equal(m.rt, &readable);
+            RANK_CHECK(readable == (step <= MOVES_FROM || m.exchange));
+            if (step == MOVES_FROM + 2) first = report.plan;
+            last = report.plan;
+        }
+        RANK_CHECK(plans ? last > first : last == first);
+        if (model_replicas_equal(&m, &hashes[plans]) || model_peak_is_planned(&m)) return 1;
+        model_end(&m);
+    }
+    RANK_CHECK(hashes[0] == hashes[1]);
+    sluice_world_destroy(m.world);
+    return 0;
+}
+
+static void a_plan_does_not_wait_for_equal_replicas(void **state)
+{
+    (void)state;
+    const trial t = {.seed = 116,
+                     .optimizer = "zero_one_adam",
+                     .var_freeze_step = 4,
+                     .var_update_scaler = 100,
+                     .local_step_scaler = 3,
+                     .local_step_clipper = 2};
+    passes(2, plans_in_between, &t);
+}
+
 /* ---- Refusals ---- */
 
 static int refusals(int rank, int size, void *context)
@@ -408,6 +459,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_and_units_change_no_bit),  cmocka_unit_test(other_layers_may_be_sharded),
         cmocka_unit_test(what_is_left_out_stays),         cmocka_unit_test(bytes_sent),
-        cmocka_unit_test(left_out_steps_have_never_been), cmocka_unit_test(what_cannot_be_left_out)};
+        cmocka_unit_test(left_out_steps_have_never_been), cmocka_unit_test(a_plan_does_not_wait_for_equal_replicas),
+        cmocka_unit_test(what_cannot_be_left_out)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,6 +121,7 @@ static void note_param(const sluice_runtime *rt, slc_step_mode mode, sluice_para
 void slc_phase_note_replicas(sluice_runtime *rt, const slc_step_state *step)
 {
     if (!rt->compression.on) return;
+    rt->compression.in_interval = rt->job.compressed && step->mode == SLC_STEP_LOCAL;
     rt->compression.replicas_differ = false;
     for (uint32_t p = 0; p < rt->model.param_count; p++) {
         sluice_param *param = rt->model.params[p];
@@ -131,7 +132,7 @@ void slc_phase_note_replicas(sluice_runtime *rt, const slc_step_state *step)
 
 void slc_phase_join_replicas(sluice_runtime *rt)
 {
-    rt->compression.replicas_differ = false;
+    rt->compression.replicas_differ = rt->compression.in_interval = false;
     for (uint32_t p = 0; p < rt->model.param_count; p++)
         rt->model.params[p]->apart = rt->model.params[p]->moved = false;
 }

@@ -33,12 +33,21 @@ static uint8_t recompute_choice(const sluice_runtime *rt, const sluice_layer *la
     return choice == SLUICE_RECOMPUTE_ALL ? 1 : 2;
 }
 
+/* Do ranks hold different values of the unit, since a local step of a compressed optimizer? */
+static bool has_moved(const slc_unit_state *unit)
+{
+    bool moved = false;
+    for (uint32_t p = 0; p < unit->param_count; p++) moved |= unit->params[p]->moved;
+    return moved;
+}
+
 /* Returns the strategy that the program forces on a unit, which is that of the layer that adds its parameters; for rows
- * there is only one strategy. */
+ * there is only one strategy. A unit whose values differ from rank to rank keeps its own. */
 static slc_strategy forced_strategy(const sluice_runtime *rt, uint32_t u)
 {
     const slc_unit *unit = &rt->job.units[u];
     if (slc_looks_up(unit)) return SLC_STRATEGIES;
+    if (has_moved(&rt->units[u])) return rt->units[u].strategy;
     slc_strategy forced = rt->model.layers[rt->units[u].params[0]->layer]->forced;
     return forced == SLC_STRATEGIES || unit->role == SLC_UNIT_WHOLE ? forced
                                                                     : slc_unit_strategy(&rt->job, unit, forced);
