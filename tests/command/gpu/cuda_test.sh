@@ -4,6 +4,7 @@
 # Recipes go with it: layers that steps leave out, lengths and batches that grow, stochastic depth, observations.
 # Labels: sanitized
 . "$(dirname "$0")/../../support/command_check.sh"
+. "$(dirname "$0")/../../support/short_recipes.sh"
 need_command train
 export SLUICE_EMULATED_GUARD=1
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
@@ -45,10 +46,6 @@ print("yes" if good and cuda["peak_bytes"] == cuda["planned_bytes"] else "no: %s
 PY
 )"
 }
-
-# Recipes of which a run of four steps sees something.
-drops=(--pld '0.3,5' --seed 3)
-grow=(--curriculum '8@1,16@2,32' --micro-batches 3 --micro-batches-from 1 --micro-batches-over 3)
 
 settings() {
     alike bf16 --precision bf16 --clip 1 "${drops[@]}"

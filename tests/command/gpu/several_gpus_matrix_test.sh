@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # The whole of tests.several_gpus_test: 2, 3 and 4 ranks under every strategy in fp32 and bf16, the four models, what steps
-# may do besides, drawn orders and delays, NCCL's own sums, and checkpoints that change ranks and device.
+# may do besides, recipes, drawn orders and delays, NCCL's own sums, and checkpoints that change ranks and device.
 # Labels: all_only
 . "$(dirname "$0")/../../support/command_check.sh"
 . "$(dirname "$0")/../../support/gpu/several_gpus.sh"
+. "$(dirname "$0")/../../support/short_recipes.sh"
 
 worlds() {
     local ranks
@@ -34,6 +35,24 @@ models() {
     data=() # images come with scikit-learn
     for model in vit beit; do equal_strategies 2 fp32 1e-4 --model "$model"; done
     data=("${kept[@]}")
+}
+
+recipes() { # layers left out, lengths and batches that grow, documents; each strategy twice, with other orders
+    strategies=(dp oss sdp fsdp dp oss sdp fsdp)
+    follows_recipe "${drops[@]}" --steps 8
+    follows_recipe "${grow[@]}"
+    follows_recipe --curriculum '8@2,32' --curriculum-batch tokens
+    follows_recipe "${drops[@]}" "${grow[@]}" --dropout 0.1 --drop-path 0.3 --clip 0.5
+    follows_documents "${drops[@]}" --steps 8
+    strategies=(dp fsdp dp fsdp)
+    follows_recipe --model bert --norm before "${drops[@]}" "${grow[@]}"
+    local kept=("${data[@]}")
+    data=() # images come with scikit-learn
+    follows_recipe --model vit "${drops[@]}" --drop-path 0.2
+    follows_recipe --model beit --positions shared "${drops[@]}" --micro-batches 2
+    data=("${kept[@]}")
+    strategies=(onebit onebit)
+    follows_recipe --optimizer onebit_adam --freeze-step 2 "${drops[@]}"
 }
 
 orders() { # other orders of threads, blocks, streams and ranks change no bit
@@ -127,6 +146,7 @@ checkpoints() { # cuda 4, cpu 2, cuda 3: weights are equal, and what follows fro
 worlds
 settings
 models
+recipes
 orders
 nccl_sums
 checkpoints

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # `--device cuda` with several ranks: in rank order, sums give weights that are equal to the bit under every strategy, the
-# losses are the host's, whatever the order in which GPUs do things; NCCL's own sums repeat. A few drawn cases;
-# tests.several_gpus_matrix_test has all of them.
+# losses are the host's, whatever the order in which GPUs do things, also where steps leave layers out or change their
+# length; NCCL's own sums repeat. A few drawn cases; tests.several_gpus_matrix_test has all of them.
 # Labels: sanitized
 . "$(dirname "$0")/../../support/command_check.sh"
 . "$(dirname "$0")/../../support/gpu/several_gpus.sh"
+. "$(dirname "$0")/../../support/short_recipes.sh"
 
 pick() { # WORD...: one of them, in $picked; the shell that draws must be this one, or each draw would be the first
     local words=("$@")
@@ -28,7 +29,21 @@ most=1e-4
 [ "$precision" = fp32 ] || most=1e-2
 equal_strategies "$ranks" "$precision" $most "${drawn[@]}"
 
-kept=$(hash_of "$work/cuda.json")
+ended_with=$(hash_of "$work/cuda.json")
+
+recipes() { # one that is drawn, under two strategies
+    pick dp oss sdp
+    strategies=(fsdp "$picked")
+    pick drops grow both documents
+    echo "recipe $picked, strategies ${strategies[*]}"
+    case $picked in
+    drops) follows_recipe "${drops[@]}" --clip 0.5 ;;
+    grow) follows_recipe "${grow[@]}" ;;
+    both) follows_recipe "${drops[@]}" "${grow[@]}" --dropout 0.1 --drop-path 0.3 ;;
+    documents) follows_documents "${drops[@]}" ;;
+    esac
+}
+recipes
 
 nccl_sums() {
     local first
@@ -52,6 +67,6 @@ refusals() {
     check 'no network is imitated' yes "$([ $code != 0 ] && grep -q nccl "$work/err" && echo yes)"
 }
 refusals
-[ -n "$kept" ] || check 'there were weights' yes no
+[ -n "$ended_with" ] || check 'there were weights' yes no
 [ $failed = 0 ] && echo "several GPUs: all as promised"
 exit $failed

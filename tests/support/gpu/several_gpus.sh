@@ -94,3 +94,27 @@ equal_strategies() {
         check "$what: weights under $strategy are those under ${strategies[0]}" "$first" "$(hash_of "$work/cuda.json")"
     done
 }
+
+# OPTION...: a recipe gives the host's losses under each of the array `strategies`, and the same weights to the bit, though
+# every run has orders and delays of its own.
+follows_recipe() {
+    local strategy first=''
+    hosts 2 --strategy "${strategies[0]}" "$@"
+    check "$*, on the host" 0 $code
+    for strategy in "${strategies[@]}"; do
+        skewed_gpus 2 --strategy "$strategy" "$@"
+        check "$*, $strategy" 0 $code
+        losses_agree "$*, $strategy" 1e-4
+        [ -n "$first" ] || first=$(hash_of "$work/cuda.json")
+        check "$*: weights under $strategy are those under ${strategies[0]}" "$first" "$(hash_of "$work/cuda.json")"
+    done
+}
+
+# OPTION...: as follows_recipe, with documents of unequal lengths.
+follows_documents() {
+    local kept=("${data[@]}")
+    documents "$work/documents.jsonl"
+    data=(--data "$work/documents.jsonl" --sequences documents --context 32)
+    follows_recipe "$@"
+    data=("${kept[@]}")
+}
