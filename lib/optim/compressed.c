@@ -5,17 +5,42 @@
 
 #include "lib/base/status.h"
 
+#include <math.h>
+
 uint64_t slc_flat_elements(uint64_t elements, uint32_t ranks)
 {
     const slc_compress_shape shape = {.count = elements, .ranks = ranks};
     return ranks * slc_compress_chunk(&shape);
 }
 
-uint32_t slc_updates_alike(const sluice_update *updates, uint32_t first, uint32_t count, const uint64_t *of)
+static uint64_t number_of(const sluice_update *update, const uint64_t *numbers, size_t stride)
 {
+    return *(const uint64_t *)(const void *)((const char *)numbers + update->parameter * stride);
+}
+
+uint32_t slc_updates_alike(const sluice_update *updates, uint32_t first, uint32_t count, const uint64_t *numbers,
+                           size_t stride)
+{
+    const uint64_t wanted = number_of(&updates[first], numbers, stride);
     uint32_t alike = 1;
-    while (first + alike < count && of[updates[first + alike].parameter] == of[updates[first].parameter]) alike++;
+    while (first + alike < count && number_of(&updates[first + alike], numbers, stride) == wanted) alike++;
     return alike;
+}
+
+bool slc_is_counter(double x)
+{
+    return x >= 0 && x < 0x1p53 && x == floor(x);
+}
+
+sluice_status slc_read_own_count(const char *name, const char *what, uint32_t parameter, double value, uint64_t of_job,
+                                 uint64_t *count)
+{
+    if (!isnan(value) && (!slc_is_counter(value) || value > (double)of_job))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "%s, parameter %u: %s %g must be a whole number, not above the job's %llu", name, parameter,
+                         what, value, (unsigned long long)of_job);
+    *count = isnan(value) ? of_job : (uint64_t)value;
+    return SLUICE_OK;
 }
 
 static sluice_status not_compressed(const char *name, uint64_t step)

@@ -141,14 +141,15 @@ typedef struct {
     uint32_t (*wants_norms)(const void *context, uint64_t step);
     uint32_t (*end_step)(void *context, uint64_t step, const uint64_t *updates,
                          const double *const norms[SLUICE_OPTIMIZER_STATES_MAX]);
-
     /* A checkpoint keeps these in addition to states, local arrays and residues: numbers of the job (counters are
      * whole, below 2^53) and of each parameter. Each must come back with every bit. `parameter` UINT32_MAX: those of
      * the job. The last counted_progress_count numbers of a parameter follow from the job's as long as no step has left
-     * anything out, and are not kept until then: progress_load gets NAN for them. So the job's are loaded first. */
+     * anything out, and are not kept until then: progress_load gets NAN for them. So the job's are loaded first.
+     * progress_check says whether progress_load would take `values` after those of `job`, and changes nothing. */
     uint32_t progress_count, parameter_progress_count, counted_progress_count;
     const char *progress_name[SLC_PROGRESS_MAX], *parameter_progress_name[SLC_PROGRESS_MAX];
     void (*progress_save)(const void *context, uint32_t parameter, double *values);
+    sluice_status (*progress_check)(const void *context, const double *job, uint32_t parameter, const double *values);
     sluice_status (*progress_load)(void *context, uint32_t parameter, const double *values);
 
     void (*destroy)(void *context);
@@ -171,9 +172,17 @@ static inline uint64_t slc_job_step_of(const sluice_update *u)
     return u->job_step ? u->job_step : u->step;
 }
 
-/* Updates of one call of update_many that have the same number of a parameter, from number `first` on: of[parameter].
- */
-uint32_t slc_updates_alike(const sluice_update *updates, uint32_t first, uint32_t count, const uint64_t *of);
+/* Counts the updates of one call of update_many, from number `first` on, whose parameters have the same number. That of
+ * parameter p lies p * stride bytes after `numbers`. */
+uint32_t slc_updates_alike(const sluice_update *updates, uint32_t first, uint32_t count, const uint64_t *numbers,
+                           size_t stride);
+
+/* Is x a whole number from 0 on, small enough for a checkpoint to keep it with every bit? */
+bool slc_is_counter(double x);
+/* Reads a count of a parameter from a checkpoint: NAN, since no step has left the parameter out, is the job's. Errors:
+ * ARGUMENT if it is above that or no count. `name` is the optimizer's, `what` the number's. */
+sluice_status slc_read_own_count(const char *name, const char *what, uint32_t parameter, double value, uint64_t of_job,
+                                 uint64_t *count);
 
 /* ORDER unless the step of tensor i compresses; ARGUMENT unless its shape has its count. */
 sluice_status slc_onebit_check(const char *name, const slc_onebit_unit *unit, uint32_t i, bool compresses);

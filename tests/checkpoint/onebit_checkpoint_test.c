@@ -1,6 +1,7 @@
 /* A run that loads a compressed optimizer's checkpoint goes on with the bits of the run that saved it, errors and
  * progress included, whether it was saved before the freeze or after it. On another number of ranks, or under
- * strategies that do not compress, it goes on without the arrays that compression keeps. */
+ * strategies that do not compress, it goes on without the arrays that compression keeps. A checkpoint that is refused
+ * changes nothing. */
 #include "tests/support/base/folder.h"
 #include "tests/support/draw.h"
 #include "tests/support/onebit_model.h"
@@ -99,6 +100,14 @@ static int as_rank(int rank, int size, void *context)
     RANK_CHECK(!s->same || hash == again);
     sluice_world_destroy(m.world);
     return 0;
+}
+
+/* Cuts what the program has kept in the checkpoint, which is read after the optimizer's numbers. */
+static int spoil(const char *dir)
+{
+    char command[128];
+    snprintf(command, sizeof command, "find %s -name extra -exec truncate -s 0 {} +", dir);
+    return system(command);
 }
 
 /* With `others` > 0 a world of that many ranks loads it too. */
@@ -268,6 +277,47 @@ static void of_zero_one_adam_in_compat(void **state)
     remove_tree(s.dir);
 }
 
+/* Layers that steps leave out have intervals of their own, which end after the job's. */
+static int refuses_in_between(int rank, int size, void *context)
+{
+    enum { SAVED = 5, REFUSED = 26, STEPS = 33 };
+    scenario *s = context;
+    uint64_t hash[2];
+    model m;
+    if (model_world(&s->first, rank, size, &m)) return 1;
+    for (int tries = 0; tries < 2; tries++) {
+        if (model_build(&m)) return 1;
+        for (uint64_t step = 1; step <= STEPS; step++) {
+            bool readable;
+            m.exchange = step == SAVED || step == STEPS;
+            if (model_step(&m, NULL)) return 1;
+            if (step == SAVED && tries) RANK_CHECK(!sluice_checkpoint_save(m.rt, s->dir, "x", 1));
+            (void)sluice_runtime_replicas_equal(m.rt, &readable);
+            if (step != REFUSED) continue;
+            RANK_CHECK(!readable);
+            if (!tries) continue;
+            if (!rank) RANK_CHECK(!spoil(s->dir));
+            RANK_CHECK(!sluice_world_barrier(m.world));
+            RANK_CHECK(sluice_checkpoint_load(m.rt, s->dir, NULL, NULL) == SLUICE_ERR_FORMAT);
+        }
+        if (end_hash(&m, &hash[tries])) return 1;
+        model_end(&m);
+    }
+    RANK_CHECK(hash[0] == hash[1]);
+    sluice_world_destroy(m.world);
+    return 0;
+}
+
+static void a_refused_one_changes_nothing(void **state)
+{
+    (void)state;
+    scenario s = {.first = of_intervals(27, NULL)};
+    s.first.leaves_out = true;
+    make_own_folder(s.dir);
+    assert_int_equal(run_ranks(2, refuses_in_between, &s, 120), 0);
+    remove_tree(s.dir);
+}
+
 static void from_runs_without_intervals(void **state)
 {
     (void)state;
@@ -298,6 +348,7 @@ int main(void)
         cmocka_unit_test(from_runs_without_intervals),
         cmocka_unit_test(of_zero_one_adam_in_compat),
         cmocka_unit_test(without_some_layers),
+        cmocka_unit_test(a_refused_one_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

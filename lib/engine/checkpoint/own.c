@@ -7,7 +7,6 @@
 #include "lib/engine/replan/replan.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,45 +109,37 @@ static sluice_status check_names(const sluice_runtime *rt, const slc_manifest *f
     return SLUICE_OK;
 }
 
-static sluice_status load_numbers(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params)
+/* Gives the optimizer the job's numbers and then those of each parameter: takes them, or only says whether it would. */
+static sluice_status give_numbers(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params, bool take)
 {
     const slc_compressed *o = &rt->onebit;
-    double values[SLC_PROGRESS_MAX] = {0};
-    for (uint32_t i = 0; i < from->progress_count; i++) values[i] = from->progress[i].value;
-    sluice_status status = o->progress_load(o->context, SLC_NONE, values);
+    double job[SLC_PROGRESS_MAX] = {0}, values[SLC_PROGRESS_MAX] = {0};
+    for (uint32_t i = 0; i < from->progress_count; i++) job[i] = from->progress[i].value;
+    sluice_status status =
+        take ? o->progress_load(o->context, SLC_NONE, job) : o->progress_check(o->context, job, SLC_NONE, job);
     for (uint32_t p = 0; !status && o->parameter_progress_count && p < from->param_count; p++) {
         if (params[p]->frozen) continue;
         for (uint32_t i = 0; i < o->parameter_progress_count; i++)
             values[i] = i < from->number_count ? from->params[p].numbers[i] : NAN;
-        status = o->progress_load(o->context, params[p]->number, values);
+        status = take ? o->progress_load(o->context, params[p]->number, values)
+                      : o->progress_check(o->context, job, params[p]->number, values);
     }
     return status;
 }
 
-/* The optimizer knows the range of each number, so it is asked to take them, and then gets its own back. */
 sluice_status slc_checkpoint_progress_check(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params)
 {
     sluice_status status = check_names(rt, from);
     if (status || !rt->compression.on) return status;
-    slc_manifest own = {.param_count = rt->model.param_count,
-                        .params = calloc(rt->model.param_count, sizeof *own.params)};
-    if (!own.params) return slc_error(SLUICE_ERR_MEMORY, "numbers of %u parameters", rt->model.param_count);
-    slc_checkpoint_progress_save(rt, &own);
-    own.number_count = rt->onebit.parameter_progress_count; /* all of them are there */
-    status = load_numbers(rt, from, params);
-    if (status == SLUICE_ERR_ARGUMENT)
-        status = slc_error(SLUICE_ERR_FORMAT, "$.progress or $.numbers: %s", sluice_last_error());
-    slc_kept_error kept;
-    slc_error_keep(&kept);
-    sluice_status back = load_numbers(rt, &own, rt->model.params);
-    free(own.params);
-    return status ? slc_error_restore(&kept, status) : back;
+    status = give_numbers(rt, from, params, false);
+    if (status != SLUICE_ERR_ARGUMENT) return status;
+    return slc_error(SLUICE_ERR_FORMAT, "$.progress or $.numbers: %s", sluice_last_error());
 }
 
 sluice_status slc_checkpoint_progress_load(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params)
 {
     if (!rt->compression.on) return SLUICE_OK;
-    sluice_status status = load_numbers(rt, from, params);
+    sluice_status status = give_numbers(rt, from, params, true);
     slc_phase_join_replicas(rt);
     return status ? status : slc_phase_follow(rt);
 }

@@ -3,6 +3,7 @@
 
 #include "lib/base/numbers/equal_math.h"
 #include "lib/base/status.h"
+#include "lib/optim/compressed.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -36,11 +37,11 @@ bool slc_freeze_is_possible(const slc_freeze *f, uint64_t step)
 }
 
 /* The norm over all parameters, corrected for bias but in compat: all at once if they have had as many updates. */
-static double whole_norm(const slc_freeze *f, uint64_t step, uint64_t count, const uint64_t *updates,
+static double whole_norm(const slc_freeze *f, uint64_t step, uint32_t count, const uint64_t *updates,
                          const double *norms)
 {
     double squares = 0;
-    for (uint64_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const bool apart = updates && updates[i] && !f->settings.compat;
         const double norm = apart ? norms[i] / (1 - slc_power(f->settings.beta2, updates[i])) : norms[i];
         squares += norm * norm;
@@ -49,7 +50,7 @@ static double whole_norm(const slc_freeze *f, uint64_t step, uint64_t count, con
 }
 
 /* Compares the norm with that of the last look, and remembers this one as the last. */
-static bool has_settled(slc_freeze *f, uint64_t step, uint64_t count, const uint64_t *updates, const double *norms)
+static bool has_settled(slc_freeze *f, uint64_t step, uint32_t count, const uint64_t *updates, const double *norms)
 {
     double norm = whole_norm(f, step, count, updates, norms), before = f->norm;
     bool first = !f->norm_step;
@@ -57,7 +58,7 @@ static bool has_settled(slc_freeze *f, uint64_t step, uint64_t count, const uint
     return !first && norm > 0 && fabs(norm - before) <= f->settings.change * norm;
 }
 
-bool slc_freeze_end_step(slc_freeze *f, uint64_t step, uint64_t count, const uint64_t *updates, const double *norms)
+bool slc_freeze_end_step(slc_freeze *f, uint64_t step, uint32_t count, const uint64_t *updates, const double *norms)
 {
     bool possible = slc_freeze_is_possible(f, step);
     bool settled = slc_freeze_looks(f, step) && has_settled(f, step, count, updates, norms);
@@ -66,45 +67,40 @@ bool slc_freeze_end_step(slc_freeze *f, uint64_t step, uint64_t count, const uin
     return freeze;
 }
 
-void slc_freeze_count(const slc_freeze *f, uint64_t count, const uint64_t *updates, uint64_t *frozen_updates)
+void slc_freeze_count(const slc_freeze *f, uint32_t count, const uint64_t *updates, uint64_t *frozen_updates)
 {
-    for (uint64_t i = 0; i < count; i++) frozen_updates[i] = updates ? updates[i] : f->frozen_at;
+    for (uint32_t i = 0; i < count; i++) frozen_updates[i] = updates ? updates[i] : f->frozen_at;
 }
 
 void slc_freeze_save(const slc_freeze *f, double values[SLC_FREEZE_PROGRESS])
 {
-    values[0] = (double)f->frozen_at, values[1] = (double)f->norm_step, values[2] = f->norm;
+    values[SLC_FROZEN_AT] = (double)f->frozen_at;
+    values[SLC_FREEZE_NORM_STEP] = (double)f->norm_step;
+    values[SLC_FREEZE_NORM] = f->norm;
 }
 
-static bool is_counter(double x)
+sluice_status slc_freeze_check_progress(const char *name, const double values[SLC_FREEZE_PROGRESS])
 {
-    return x >= 0 && x < 0x1p53 && x == floor(x);
+    const double frozen_at = values[SLC_FROZEN_AT], norm_step = values[SLC_FREEZE_NORM_STEP],
+                 norm = values[SLC_FREEZE_NORM];
+    if (slc_is_counter(frozen_at) && slc_is_counter(norm_step) && norm >= 0 && !isinf(norm)) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "%s: frozen_at %g and norm_step %g must be whole numbers of steps, norm %g finite, none below 0",
+                     name, frozen_at, norm_step, norm);
 }
 
-sluice_status slc_freeze_load(slc_freeze *f, const char *name, const double values[SLC_FREEZE_PROGRESS], uint64_t count,
-                              uint64_t *frozen_updates)
+void slc_freeze_load(slc_freeze *f, const double values[SLC_FREEZE_PROGRESS], uint32_t count, uint64_t *frozen_updates)
 {
-    if (!is_counter(values[0]) || !is_counter(values[1]) || !(values[2] >= 0) || isinf(values[2]))
-        return slc_error(SLUICE_ERR_ARGUMENT,
-                         "%s: frozen_at %g and norm_step %g must be whole numbers of steps, norm %g finite, none below "
-                         "0",
-                         name, values[0], values[1], values[2]);
-    const bool another = f->frozen_at != (uint64_t)values[0];
-    f->frozen_at = (uint64_t)values[0];
+    const bool another = f->frozen_at != (uint64_t)values[SLC_FROZEN_AT];
+    f->frozen_at = (uint64_t)values[SLC_FROZEN_AT];
     if (another) slc_freeze_count(f, count, NULL, frozen_updates);
-    f->norm_step = (uint64_t)values[1];
-    f->norm = values[2];
-    return SLUICE_OK;
+    f->norm_step = (uint64_t)values[SLC_FREEZE_NORM_STEP];
+    f->norm = values[SLC_FREEZE_NORM];
 }
 
-sluice_status slc_freeze_load_updates(const slc_freeze *f, const char *name, uint32_t parameter, double value,
-                                      uint64_t *frozen_updates)
+sluice_status slc_freeze_read_updates(const char *name, const double job[SLC_FREEZE_PROGRESS], uint32_t parameter,
+                                      double value, uint64_t *frozen_updates)
 {
-    if (!isnan(value) && (!is_counter(value) || value > (double)f->frozen_at))
-        return slc_error(SLUICE_ERR_ARGUMENT,
-                         "%s, parameter %u: frozen_updates %g must be a whole number of updates, not above frozen_at, "
-                         "%llu",
-                         name, parameter, value, (unsigned long long)f->frozen_at);
-    *frozen_updates = isnan(value) ? f->frozen_at : (uint64_t)value;
-    return SLUICE_OK;
+    return slc_read_own_count(name, SLC_FREEZE_UPDATES_NAME, parameter, value, (uint64_t)job[SLC_FROZEN_AT],
+                              frozen_updates);
 }

@@ -39,21 +39,23 @@ bool slc_freeze_is_possible(const slc_freeze *freeze, uint64_t step);
 bool slc_freeze_looks(const slc_freeze *freeze, uint64_t step);
 /* Ends a step. variance_norms: `count` of them, one for each parameter, read only if slc_freeze_looks; updates: how
  * many each has had, NULL: `step`. Returns true if the variance is frozen from the next step on. */
-bool slc_freeze_end_step(slc_freeze *freeze, uint64_t step, uint64_t count, const uint64_t *updates,
+bool slc_freeze_end_step(slc_freeze *freeze, uint64_t step, uint32_t count, const uint64_t *updates,
                          const double *variance_norms);
 
 /* Notes how many updates each of `count` parameters has had at the freeze, from the array of slc_freeze_end_step. */
-void slc_freeze_count(const slc_freeze *freeze, uint64_t count, const uint64_t *updates, uint64_t *frozen_updates);
-/* A number of updates as a checkpoint keeps it; NAN: it was not kept, since no step had left the parameter out. Errors:
- * ARGUMENT. */
-sluice_status slc_freeze_load_updates(const slc_freeze *freeze, const char *name, uint32_t parameter, double value,
-                                      uint64_t *frozen_updates);
+void slc_freeze_count(const slc_freeze *freeze, uint32_t count, const uint64_t *updates, uint64_t *frozen_updates);
 
 /* The progress as numbers of a checkpoint. */
-enum { SLC_FREEZE_PROGRESS = 3 };
+enum { SLC_FROZEN_AT, SLC_FREEZE_NORM_STEP, SLC_FREEZE_NORM, SLC_FREEZE_PROGRESS };
 #define SLC_FREEZE_PROGRESS_NAMES "frozen_at", "norm_step", "norm"
 #define SLC_FREEZE_UPDATES_NAME "frozen_updates"
 void slc_freeze_save(const slc_freeze *freeze, double values[SLC_FREEZE_PROGRESS]);
-/* frozen_updates: of `count` parameters; if the freeze is another one now, each has had as many as the job. */
-sluice_status slc_freeze_load(slc_freeze *freeze, const char *name, const double values[SLC_FREEZE_PROGRESS],
-                              uint64_t count, uint64_t *frozen_updates);
+/* Errors: ARGUMENT. */
+sluice_status slc_freeze_check_progress(const char *name, const double values[SLC_FREEZE_PROGRESS]);
+/* Takes what slc_freeze_check_progress has found good. frozen_updates: of `count` parameters; if the freeze is another
+ * one now, each has had as many as the job. */
+void slc_freeze_load(slc_freeze *freeze, const double values[SLC_FREEZE_PROGRESS], uint32_t count,
+                     uint64_t *frozen_updates);
+/* Reads the updates at the freeze of a parameter, beside these numbers of the job. Errors: ARGUMENT. */
+sluice_status slc_freeze_read_updates(const char *name, const double job[SLC_FREEZE_PROGRESS], uint32_t parameter,
+                                      double value, uint64_t *frozen_updates);

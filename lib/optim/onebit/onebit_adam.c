@@ -51,7 +51,7 @@ static sluice_status update_frozen(const onebit_adam *o, const sluice_update *u,
     for (uint32_t i = 0; i < count; i++) gradients[i] = u[i].gradient, ranges[i] = frozen_range(o, &u[i]);
     for (uint32_t i = 0, alike; !status && i < count; i += alike) {
         const slc_adamw_settings settings = settings_at(o, &u[i]);
-        alike = slc_updates_alike(u, i, count, o->frozen_updates);
+        alike = slc_updates_alike(u, i, count, o->frozen_updates, sizeof *o->frozen_updates);
         status = slc_frozen_update_many(slc_adam_stream_of(u, o->stream), &settings, alike, u->gradient_dtype,
                                         gradients + i, ranges + i);
     }
@@ -125,12 +125,24 @@ static void progress_save(const void *context, uint32_t parameter, double *value
         values[0] = (double)o->frozen_updates[parameter];
 }
 
+static sluice_status progress_check(const void *context, const double *job, uint32_t parameter, const double *values)
+{
+    uint64_t updates;
+    (void)context;
+    return parameter == UINT32_MAX ? slc_freeze_check_progress(name, values)
+                                   : slc_freeze_read_updates(name, job, parameter, values[0], &updates);
+}
+
 static sluice_status progress_load(void *context, uint32_t parameter, const double *values)
 {
     onebit_adam *o = context;
-    return parameter == UINT32_MAX
-               ? slc_freeze_load(&o->freeze, name, values, o->parameter_count, o->frozen_updates)
-               : slc_freeze_load_updates(&o->freeze, name, parameter, values[0], &o->frozen_updates[parameter]);
+    double job[SLC_FREEZE_PROGRESS];
+    slc_freeze_save(&o->freeze, job);
+    if (parameter != UINT32_MAX)
+        return slc_freeze_read_updates(name, job, parameter, values[0], &o->frozen_updates[parameter]);
+    sluice_status status = slc_freeze_check_progress(name, values);
+    if (!status) slc_freeze_load(&o->freeze, values, o->parameter_count, o->frozen_updates);
+    return status;
 }
 
 static void destroy(void *context)
@@ -202,7 +214,8 @@ sluice_status slc_onebit_adam_create(const slc_compressed_settings *settings, sl
     if (status) return status;
     onebit_adam *o = malloc(sizeof *o);
     if (!o) return slc_error(SLUICE_ERR_MEMORY, name);
-    *o = (onebit_adam){.settings = *settings, .freeze = {.settings = freeze}, .stream = stream};
+    *o =
+        (onebit_adam){.settings = *settings, .freeze = {.settings = freeze}, .stream = stream};
     *out = (slc_compressed){.optimizer = {.name = "onebit_adam",
                                           .state_count = 2,
                                           .state_name = {"exp_avg", "exp_avg_sq"},
@@ -226,6 +239,7 @@ sluice_status slc_onebit_adam_create(const slc_compressed_settings *settings, sl
                             .counted_progress_count = 1,
                             .parameter_progress_name = {SLC_FREEZE_UPDATES_NAME},
                             .progress_save = progress_save,
+                            .progress_check = progress_check,
                             .progress_load = progress_load,
                             .destroy = destroy,
                             .context = o};

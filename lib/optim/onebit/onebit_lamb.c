@@ -306,10 +306,11 @@ static void progress_save(const void *context, uint32_t number, double *values)
     values[FROZEN_UPDATES] = (double)o->frozen_updates[number];
 }
 
-static sluice_status progress_load(void *context, uint32_t number, const double *values)
+static sluice_status progress_check(const void *context, const double *job, uint32_t number, const double *values)
 {
-    onebit_lamb *o = context;
-    if (number == UINT32_MAX) return slc_freeze_load(&o->freeze, name, values, o->count, o->frozen_updates);
+    const onebit_lamb *o = context;
+    uint64_t updates;
+    if (number == UINT32_MAX) return slc_freeze_check_progress(name, values);
     bool good = number < o->count && values[RATIOS] == floor(values[RATIOS]) && values[RATIOS] < 0x1p53 &&
                 values[LAST_FACTOR] > 0 && values[SCALING] > 0;
     for (int i = 0; i < LEARNED; i++) good = good && values[i] >= 0 && isfinite(values[i]);
@@ -319,13 +320,28 @@ static sluice_status progress_load(void *context, uint32_t number, const double 
                          "finite and not below 0, ratios whole, the last two above 0",
                          name, number, o->count, values[COEFFICIENT], values[RATIOS], values[LAST_FACTOR],
                          values[SCALING]);
+    return slc_freeze_read_updates(name, job, number, values[FROZEN_UPDATES], &updates);
+}
+
+static sluice_status load_parameter(onebit_lamb *o, const double *job, uint32_t number, const double *values)
+{
     sluice_status status =
-        slc_freeze_load_updates(&o->freeze, name, number, values[FROZEN_UPDATES], &o->frozen_updates[number]);
-    if (status) return status;
+        slc_freeze_read_updates(name, job, number, values[FROZEN_UPDATES], &o->frozen_updates[number]);
     slc_lamb_numbers *p = &o->numbers[number];
     p->coefficient = values[COEFFICIENT], p->ratios = values[RATIOS];
     p->last_factor = values[LAST_FACTOR], p->scaling = values[SCALING];
     settle(o, number);
+    return status;
+}
+
+static sluice_status progress_load(void *context, uint32_t number, const double *values)
+{
+    onebit_lamb *o = context;
+    double job[SLC_FREEZE_PROGRESS];
+    slc_freeze_save(&o->freeze, job);
+    sluice_status status = progress_check(o, job, number, values);
+    if (status || number != UINT32_MAX) return status ? status : load_parameter(o, job, number, values);
+    slc_freeze_load(&o->freeze, values, o->count, o->frozen_updates);
     return SLUICE_OK;
 }
 
@@ -545,6 +561,7 @@ static const slc_compressed functions = {
     .counted_progress_count = PARAMETER_PROGRESS - LEARNED,
     .parameter_progress_name = {"coefficient", "ratios", "last_factor", "scaling", SLC_FREEZE_UPDATES_NAME},
     .progress_save = progress_save,
+    .progress_check = progress_check,
     .progress_load = progress_load,
     .destroy = destroy,
 };
@@ -561,8 +578,11 @@ sluice_status slc_onebit_lamb_create(const slc_compressed_settings *settings, sl
     if (status) return status;
     onebit_lamb *o = malloc(sizeof *o);
     if (!o) return slc_error(SLUICE_ERR_MEMORY, name);
-    *o = (onebit_lamb){
-        .settings = *s, .adam = adam, .freeze = {.settings = freeze}, .rules = rules_of(s), .stream = stream};
+    *o = (onebit_lamb){.settings = *s,
+                       .adam = adam,
+                       .freeze = {.settings = freeze},
+                       .rules = rules_of(s),
+                       .stream = stream};
     *out = functions;
     out->phases[0].fuses = out->phases[1].fuses = s->onebit.compat;
     out->phases[1].local_arrays = s->onebit.compat;

@@ -25,10 +25,11 @@ typedef struct {
     double rates, decayed;                      /* of these steps: L, and the product of 1 - lr wd */
 } counters;
 
-enum { PROGRESS = 9, WHOLE = 7 }; /* the first WHOLE are counters */
+enum { REFRESHES = 2, PROGRESS = 9, WHOLE = 7 }; /* the first WHOLE are counters */
 static const char *const progress_name[PROGRESS] = {"refresh_interval", "refresh_counter", "refreshes",
                                                     "frozen_at",        "local_interval",  "local_counter",
                                                     "interval_steps",   "rates",           "decayed"};
+static const char parameter_progress_name[] = "refreshes";
 
 /* The counters of a parameter, which steps may leave out: of those that kept it, in onebit units if they are of an
  * interval. */
@@ -254,21 +255,13 @@ static sluice_status move_alike(const zero_one *o, const sluice_update *u, uint3
                                   ranges);
 }
 
-/* Counts the updates from number `first` on that belong to parameters which were refreshed as often. */
-static uint32_t count_alike(const zero_one *o, const sluice_update *u, uint32_t first, uint32_t count)
-{
-    uint32_t alike = 1;
-    while (first + alike < count && own_of(o, &u[first + alike])->refreshes == own_of(o, &u[first])->refreshes) alike++;
-    return alike;
-}
-
 static sluice_status update_many(const sluice_update *u, size_t count, void *context)
 {
     const zero_one *o = context;
     const step_plan *plan = plan_of(o, slc_job_step_of(u));
     sluice_status status = SLUICE_OK;
     for (uint32_t i = 0, alike; !plan->discards && !status && i < count; i += alike) {
-        alike = count_alike(o, u, i, (uint32_t)count);
+        alike = slc_updates_alike(u, i, (uint32_t)count, &plan->own_after->refreshes, sizeof *plan->own_after);
         status = plan->refreshes ? refresh_alike(o, u + i, alike) : move_alike(o, u + i, alike);
     }
     return status;
@@ -427,26 +420,55 @@ static void progress_save(const void *context, uint32_t parameter, double *value
     memcpy(values, saved, sizeof saved);
 }
 
-/* Takes what was saved for a parameter; NAN: it has been refreshed as often as the job, since no step has left it out.
- */
-static sluice_status load_refreshes(zero_one *o, uint32_t parameter, double saved)
+static counters counters_of(const double *values)
 {
-    const uint64_t most = o->now.refreshes;
-    if (!isnan(saved) && !(saved >= 0 && saved <= (double)most && saved == floor(saved)))
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s, parameter %u: refreshes is saved as %g, of %llu of the job", name,
-                         parameter, saved, (unsigned long long)most);
-    o->own[parameter].refreshes = isnan(saved) ? most : (uint64_t)saved;
+    return (counters){.refresh_interval = (uint64_t)values[0],
+                      .refresh_counter = (uint64_t)values[1],
+                      .refreshes = (uint64_t)values[REFRESHES],
+                      .frozen_at = (uint64_t)values[3],
+                      .local_interval = (uint64_t)values[4],
+                      .local_counter = (uint64_t)values[5],
+                      .interval_steps = (uint64_t)values[6],
+                      .rates = values[7],
+                      .decayed = values[8]};
+}
+
+static sluice_status check_counters(const double *values)
+{
+    for (int i = 0; i < PROGRESS; i++)
+        if (!(values[i] >= 0 && values[i] < 0x1p53) || (i < WHOLE && !slc_is_counter(values[i])))
+            return slc_error(SLUICE_ERR_ARGUMENT, "%s: %s is saved as %g", name, progress_name[i], values[i]);
+    const counters saved = counters_of(values);
+    if (!saved.refresh_interval || !saved.local_interval)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: a saved interval between refreshes or exchanges is 0", name);
     return SLUICE_OK;
 }
 
-/* Takes the job's counters; its interval is that of all parameters. */
+static sluice_status read_refreshes(const double *job, uint32_t parameter, const double *values, uint64_t *refreshes)
+{
+    return slc_read_own_count(name, parameter_progress_name, parameter, values[0], (uint64_t)job[REFRESHES], refreshes);
+}
+
+static sluice_status progress_check(const void *context, const double *job, uint32_t parameter, const double *values)
+{
+    uint64_t refreshes;
+    (void)context;
+    return parameter == UINT32_MAX ? check_counters(values) : read_refreshes(job, parameter, values, &refreshes);
+}
+
+/* Takes the job's counters. What they say of refreshes and of the interval is said of all parameters, unless the job is
+ * there already: parameters then go on with their own. */
 static void take_counters(zero_one *o, const counters *loaded)
 {
-    const bool others = loaded->refreshes != o->now.refreshes;
+    const counters *now = &o->now;
+    const bool refreshed = loaded->refreshes != now->refreshes;
+    const bool moved =
+        loaded->interval_steps != now->interval_steps || loaded->rates != now->rates || loaded->decayed != now->decayed;
     for (uint32_t p = 0; p < o->count; p++) {
         own_counters *own = &o->own[p];
-        if (others) own->refreshes = loaded->refreshes;
-        own->interval_steps = loaded->interval_steps, own->rates = loaded->rates, own->decayed = loaded->decayed;
+        if (refreshed) own->refreshes = loaded->refreshes;
+        if (moved)
+            own->interval_steps = loaded->interval_steps, own->rates = loaded->rates, own->decayed = loaded->decayed;
     }
     o->now = *loaded;
 }
@@ -454,21 +476,12 @@ static void take_counters(zero_one *o, const counters *loaded)
 static sluice_status progress_load(void *context, uint32_t parameter, const double *values)
 {
     zero_one *o = context;
-    if (parameter != UINT32_MAX) return load_refreshes(o, parameter, values[0]);
-    for (int i = 0; i < PROGRESS; i++)
-        if (!(values[i] >= 0 && values[i] < 0x1p53) || (i < WHOLE && values[i] != floor(values[i])))
-            return slc_error(SLUICE_ERR_ARGUMENT, "%s: %s is saved as %g", name, progress_name[i], values[i]);
-    const counters loaded = {.refresh_interval = (uint64_t)values[0],
-                             .refresh_counter = (uint64_t)values[1],
-                             .refreshes = (uint64_t)values[2],
-                             .frozen_at = (uint64_t)values[3],
-                             .local_interval = (uint64_t)values[4],
-                             .local_counter = (uint64_t)values[5],
-                             .interval_steps = (uint64_t)values[6],
-                             .rates = values[7],
-                             .decayed = values[8]};
-    if (!loaded.refresh_interval || !loaded.local_interval)
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: a saved interval between refreshes or exchanges is 0", name);
+    double job[PROGRESS];
+    progress_save(o, UINT32_MAX, job);
+    if (parameter != UINT32_MAX) return read_refreshes(job, parameter, values, &o->own[parameter].refreshes);
+    sluice_status status = check_counters(values);
+    if (status) return status;
+    const counters loaded = counters_of(values);
     take_counters(o, &loaded);
     return SLUICE_OK;
 }
@@ -506,8 +519,9 @@ sluice_status slc_zero_one_adam_create(const slc_compressed_settings *settings, 
     if (status) return status;
     zero_one *o = malloc(sizeof *o);
     if (!o) return slc_error(SLUICE_ERR_MEMORY, name);
-    *o = (zero_one){
-        .settings = *settings, .now = {.refresh_interval = 1, .local_interval = 1, .decayed = 1}, .stream = stream};
+    *o = (zero_one){.settings = *settings,
+                    .now = {.refresh_interval = 1, .local_interval = 1, .decayed = 1},
+                    .stream = stream};
     *out = (slc_compressed){.optimizer = {.name = "zero_one_adam",
                                           .state_count = 2,
                                           .state_name = {"exp_avg", "exp_avg_sq"},
@@ -530,8 +544,9 @@ sluice_status slc_zero_one_adam_create(const slc_compressed_settings *settings, 
                             .progress_count = PROGRESS,
                             .parameter_progress_count = 1,
                             .counted_progress_count = 1,
-                            .parameter_progress_name = {"refreshes"},
+                            .parameter_progress_name = {parameter_progress_name},
                             .progress_save = progress_save,
+                            .progress_check = progress_check,
                             .progress_load = progress_load,
                             .destroy = destroy,
                             .context = o};
