@@ -38,6 +38,7 @@ typedef struct {
     bool fuses;           /* everything trainable is one unit, exchanged as one tensor */
     bool replicas_differ; /* some parameter has moved (sluice_param.moved) */
     bool in_interval;     /* the last step was a local one, so that an exchange of all that it kept is still to come */
+    bool waits;           /* it was said that the next phase waits for a parameter (slc_compressed.waits_for) */
     slc_pinned memory;
     uint32_t *bad;  /* [SLC_BADS], in `memory`; on the communication thread, or in kernels that it issues, for the next
                        agreement: the first parameter whose update was not finite, on all ranks; on this one. SLC_NONE:

@@ -136,11 +136,16 @@ typedef struct {
 
     /* Bit i: end_step(step) wants norms[i][p], the norm of state i of parameter p after the step, made from owned parts
      * by exact bins (norm.h), so that its bits depend on no strategy; 0 of a frozen parameter. norms[i] is NULL
-     * elsewhere. updates[p]: how many updates parameter p has had, this step's included; NULL: each has had `step`.
-     * Returns SLC_PHASE_CHANGED, SLC_RESET_ERRORS or both. */
+     * elsewhere. updates[p]: how many updates parameter p has had, this step's included, `step` if it is frozen; NULL:
+     * each has had `step`. Returns SLC_PHASE_CHANGED, SLC_RESET_ERRORS or both. */
     uint32_t (*wants_norms)(const void *context, uint64_t step);
     uint32_t (*end_step)(void *context, uint64_t step, const uint64_t *updates,
                          const double *const norms[SLUICE_OPTIMIZER_STATES_MAX]);
+    /* Compression divides by a variance that it no longer learns, so the phase with one does not begin before each
+     * parameter has some. Returns the first parameter that the last end_step, or the refresh before it, has waited for,
+     * because all steps have left it out; UINT32_MAX: none. */
+    uint32_t (*waits_for)(const void *context);
+
     /* A checkpoint keeps these in addition to states, local arrays and residues: numbers of the job (counters are
      * whole, below 2^53) and of each parameter. Each must come back with every bit. `parameter` UINT32_MAX: those of
      * the job. The last counted_progress_count numbers of a parameter follow from the job's as long as no step has left

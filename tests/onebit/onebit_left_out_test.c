@@ -1,8 +1,8 @@
 /* Steps of compressed optimizers that leave layers out. Replicas stay equal, and plans, units and strategies of other
  * layers change no bit; a layer that is left out keeps values, moments, errors and local arrays to the bit and sends
  * nothing; and the steps that leave it out are to it as if they had never been: bias corrections, the freeze and
- * refreshes count its own updates. A plan does not wait for a layer whose replicas never meet. What cannot be left out is
- * refused by name. */
+ * refreshes count its own updates. Compression waits for a layer that has had none; a plan does not wait for one whose
+ * replicas never meet. What cannot be left out is refused by name. */
 #include "lib/plan/request.h"
 #include "tests/support/draw.h"
 #include "tests/support/onebit_model.h"
@@ -372,6 +372,39 @@ static void left_out_steps_have_never_been(void **state)
         }
 }
 
+/* ---- A layer without a variance ---- */
+
+enum { KEPT_FIRST = FREEZE + 3 };
+
+/* A layer that all steps have left out so far has a variance of 0, by which compressed steps would divide. */
+static int waits_for_a_layer(int rank, int size, void *context)
+{
+    const trial *t = context;
+    model m;
+    if (model_world(t, rank, size, &m) || model_build(&m)) return 1;
+    for (uint64_t step = 1; step <= KEPT_FIRST + 3; step++) {
+        sluice_step_report report = SLUICE_INIT(sluice_step_report);
+        m.left_out = step < KEPT_FIRST ? 2 : 0;
+        if (model_step(&m, &report)) return 1;
+        RANK_CHECK(report.compressed == (step > KEPT_FIRST));
+    }
+    return end(&m);
+}
+
+static void compression_waits_for_every_layer(void **state)
+{
+    (void)state;
+    trial t = {.seed = 115, .freeze_step = FREEZE, .frozen = true};
+    passes(2, waits_for_a_layer, &t);
+    t.optimizer = "onebit_lamb";
+    passes(2, waits_for_a_layer, &t);
+    t.optimizer = "zero_one_adam"; /* it compresses between refreshes, or from the freeze of the variance on */
+    t.var_freeze_step = 100, t.var_update_scaler = FREEZE - 1;
+    passes(2, waits_for_a_layer, &t);
+    t.var_freeze_step = FREEZE, t.var_update_scaler = 100;
+    passes(2, waits_for_a_layer, &t);
+}
+
 /* ---- A plan in the middle of intervals ---- */
 
 enum { MOVES_FROM = 8, LAST_STEP = 40 };
@@ -456,10 +489,13 @@ static void what_cannot_be_left_out(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plans_and_units_change_no_bit),  cmocka_unit_test(other_layers_may_be_sharded),
-        cmocka_unit_test(what_is_left_out_stays),         cmocka_unit_test(bytes_sent),
-        cmocka_unit_test(left_out_steps_have_never_been), cmocka_unit_test(a_plan_does_not_wait_for_equal_replicas),
-        cmocka_unit_test(what_cannot_be_left_out)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plans_and_units_change_no_bit),
+                                       cmocka_unit_test(other_layers_may_be_sharded),
+                                       cmocka_unit_test(what_is_left_out_stays),
+                                       cmocka_unit_test(bytes_sent),
+                                       cmocka_unit_test(left_out_steps_have_never_been),
+                                       cmocka_unit_test(compression_waits_for_every_layer),
+                                       cmocka_unit_test(a_plan_does_not_wait_for_equal_replicas),
+                                       cmocka_unit_test(what_cannot_be_left_out)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

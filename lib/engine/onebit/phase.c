@@ -83,8 +83,9 @@ const uint64_t *slc_phase_count_updates(sluice_runtime *rt)
 {
     bool alike = true;
     for (uint32_t p = 0; p < rt->model.param_count; p++) {
-        rt->compression.updates[p] = rt->step - rt->model.params[p]->missed;
-        alike &= !rt->model.params[p]->missed;
+        const sluice_param *param = rt->model.params[p];
+        rt->compression.updates[p] = rt->step - (param->frozen ? 0 : param->missed);
+        alike &= !param->missed;
     }
     return alike ? NULL : rt->compression.updates;
 }

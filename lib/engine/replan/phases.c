@@ -75,6 +75,19 @@ static sluice_status change_phase(sluice_runtime *rt, uint64_t step)
                                                   rt->optimizer.name, (unsigned long long)step));
 }
 
+/* Says once that compression begins later than the optimizer's settings say. */
+static void tell_wait(sluice_runtime *rt, uint64_t step)
+{
+    const uint32_t lacks = rt->onebit.waits_for(rt->onebit.context);
+    if (lacks == SLC_NONE || rt->compression.waits) return;
+    rt->compression.waits = true;
+    if (rt->rank == 0)
+        slc_log(SLC_LOG_WARN,
+                "step %llu: optimizer %s averages whole gradients for longer: every step so far has left out the layer "
+                "of parameter \"%s\", whose variance is still 0",
+                (unsigned long long)step, rt->optimizer.name, rt->model.params[lacks]->name);
+}
+
 sluice_status slc_phase_end_step(sluice_runtime *rt, uint64_t step)
 {
     if (!rt->compression.on) return SLUICE_OK;
@@ -85,6 +98,7 @@ sluice_status slc_phase_end_step(sluice_runtime *rt, uint64_t step)
         status = end_with_norms(rt, step, wanted, &answer);
     else
         answer = rt->onebit.end_step(rt->onebit.context, step, slc_phase_count_updates(rt), none);
+    tell_wait(rt, step);
     if (!status && answer) status = slc_runtime_drain(rt);
     if (!status && answer & SLC_PHASE_CHANGED) status = change_phase(rt, step + 1);
     if (!status && answer & SLC_RESET_ERRORS) status = slc_onebit_reset_errors(rt);

@@ -58,11 +58,22 @@ static bool has_settled(slc_freeze *f, uint64_t step, uint32_t count, const uint
     return !first && norm > 0 && fabs(norm - before) <= f->settings.change * norm;
 }
 
+/* The first update of all is none in compat, which discards step 1. */
+static uint32_t first_without_variance(const slc_freeze *f, uint32_t count, const uint64_t *updates)
+{
+    const uint64_t none = f->settings.compat ? 1 : 0;
+    for (uint32_t i = 0; updates && i < count; i++)
+        if (updates[i] <= none) return i;
+    return UINT32_MAX;
+}
+
 bool slc_freeze_end_step(slc_freeze *f, uint64_t step, uint32_t count, const uint64_t *updates, const double *norms)
 {
     bool possible = slc_freeze_is_possible(f, step);
     bool settled = slc_freeze_looks(f, step) && has_settled(f, step, count, updates, norms);
     bool freeze = possible && (f->settings.step || settled);
+    f->waits_for = freeze ? first_without_variance(f, count, updates) : UINT32_MAX;
+    if (f->waits_for != UINT32_MAX) return false;
     if (freeze) atomic_store_explicit(&f->frozen_at, step, memory_order_relaxed);
     return freeze;
 }

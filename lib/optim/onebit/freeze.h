@@ -21,6 +21,8 @@ typedef struct {
     _Atomic uint64_t frozen_at; /* last step of the warm-up; 0: not frozen */
     uint64_t norm_step;         /* step at which the criterion last looked at ||v||; 0: never */
     double norm;
+    uint32_t waits_for; /* the first parameter without any variance, at the end of a step that could have frozen it;
+                           UINT32_MAX: none */
 } slc_freeze;
 
 typedef enum {
@@ -38,7 +40,8 @@ bool slc_freeze_is_possible(const slc_freeze *freeze, uint64_t step);
 /* Will slc_freeze_end_step look at the norm at the end of this step? */
 bool slc_freeze_looks(const slc_freeze *freeze, uint64_t step);
 /* Ends a step. variance_norms: `count` of them, one for each parameter, read only if slc_freeze_looks; updates: how
- * many each has had, NULL: `step`. Returns true if the variance is frozen from the next step on. */
+ * many each has had, NULL: `step`. Returns true if the variance is frozen from the next step on. It waits until each
+ * parameter has had an update that counts. */
 bool slc_freeze_end_step(slc_freeze *freeze, uint64_t step, uint32_t count, const uint64_t *updates,
                          const double *variance_norms);
 

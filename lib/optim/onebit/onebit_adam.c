@@ -116,6 +116,11 @@ static uint32_t end_step(void *context, uint64_t step, const uint64_t *updates,
     return SLC_PHASE_CHANGED | SLC_RESET_ERRORS;
 }
 
+static uint32_t waits_for(const void *context)
+{
+    return ((const onebit_adam *)context)->freeze.waits_for;
+}
+
 static void progress_save(const void *context, uint32_t parameter, double *values)
 {
     const onebit_adam *o = context;
@@ -215,7 +220,7 @@ sluice_status slc_onebit_adam_create(const slc_compressed_settings *settings, sl
     onebit_adam *o = malloc(sizeof *o);
     if (!o) return slc_error(SLUICE_ERR_MEMORY, name);
     *o =
-        (onebit_adam){.settings = *settings, .freeze = {.settings = freeze}, .stream = stream};
+        (onebit_adam){.settings = *settings, .freeze = {.settings = freeze, .waits_for = UINT32_MAX}, .stream = stream};
     *out = (slc_compressed){.optimizer = {.name = "onebit_adam",
                                           .state_count = 2,
                                           .state_name = {"exp_avg", "exp_avg_sq"},
@@ -233,6 +238,7 @@ sluice_status slc_onebit_adam_create(const slc_compressed_settings *settings, sl
                             .apply = apply,
                             .wants_norms = wants_norms,
                             .end_step = end_step,
+                            .waits_for = waits_for,
                             .progress_count = SLC_FREEZE_PROGRESS,
                             .progress_name = {SLC_FREEZE_PROGRESS_NAMES},
                             .parameter_progress_count = 1,

@@ -289,6 +289,11 @@ static uint32_t end_step(void *context, uint64_t step, const uint64_t *updates,
     return SLC_PHASE_CHANGED | SLC_RESET_ERRORS;
 }
 
+static uint32_t waits_for(const void *context)
+{
+    return ((const onebit_lamb *)context)->freeze.waits_for;
+}
+
 /* ---- Checkpoints ---- */
 
 enum { COEFFICIENT, RATIOS, LAST_FACTOR, SCALING, LEARNED, FROZEN_UPDATES = LEARNED, PARAMETER_PROGRESS };
@@ -555,6 +560,7 @@ static const slc_compressed functions = {
     .apply = apply,
     .wants_norms = wants_norms,
     .end_step = end_step,
+    .waits_for = waits_for,
     .progress_count = SLC_FREEZE_PROGRESS,
     .progress_name = {SLC_FREEZE_PROGRESS_NAMES},
     .parameter_progress_count = PARAMETER_PROGRESS,
@@ -580,7 +586,7 @@ sluice_status slc_onebit_lamb_create(const slc_compressed_settings *settings, sl
     if (!o) return slc_error(SLUICE_ERR_MEMORY, name);
     *o = (onebit_lamb){.settings = *s,
                        .adam = adam,
-                       .freeze = {.settings = freeze},
+                       .freeze = {.settings = freeze, .waits_for = UINT32_MAX},
                        .rules = rules_of(s),
                        .stream = stream};
     *out = functions;

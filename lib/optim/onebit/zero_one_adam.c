@@ -51,6 +51,9 @@ typedef struct {
     slc_compressed_settings settings;
     counters now;
     own_counters *own;  /* [count], now */
+    bool *untrained;    /* [count] */
+    uint32_t waits_for; /* the first parameter that no refresh has given a variance, when all else was ready for fewer
+                           of them; UINT32_MAX: none */
     step_plan plans[2]; /* by the step's parity */
     uint32_t ranks, count;
     sluice_stream *stream;
@@ -82,10 +85,21 @@ static slc_compressed_phase phase(const void *context, uint64_t step)
     return describe(number, o->settings.onebit.compat);
 }
 
-static void count_refresh(const zero_one *o, counters *c)
+/* Returns the first parameter that has had no refresh, UINT32_MAX: none. */
+static uint32_t first_without_variance(const zero_one *o, const own_counters *own)
+{
+    for (uint32_t p = 0; p < o->count; p++)
+        if (!o->untrained[p] && !own[p].refreshes) return p;
+    return UINT32_MAX;
+}
+
+/* Steps between refreshes compress, so there are none before each parameter has had a refresh. */
+static void count_refresh(zero_one *o, const own_counters *own, counters *c)
 {
     c->refreshes++;
     if (++c->refresh_counter < o->settings.onebit.var_update_scaler) return;
+    o->waits_for = first_without_variance(o, own);
+    if (o->waits_for != UINT32_MAX) return;
     c->refresh_counter = 0;
     c->refresh_interval *= 2;
 }
@@ -144,9 +158,10 @@ static slc_step_mode begin_step(void *context, uint64_t step, double learning_ra
     } else {
         plan.refreshes = step % o->now.refresh_interval == 0;
         plan.mode = plan.refreshes || o->now.refresh_interval == 1 ? SLC_STEP_AVERAGE : SLC_STEP_EXCHANGE;
-        if (plan.refreshes && !plan.discards) count_refresh(o, &plan.after);
     }
     count_own(o, &plan, learning_rate, roles);
+    o->waits_for = UINT32_MAX;
+    if (plan.refreshes && !plan.discards) count_refresh(o, plan.own_after, &plan.after);
     *plans = plan;
     return plan.mode;
 }
@@ -180,26 +195,36 @@ static uint32_t end_step(void *context, uint64_t step, const uint64_t *updates,
     const bool open = end_own(o, plan);
     if (plan->frozen)
         count_frozen_step(o, &o->now, open);
-    else if (step >= o->settings.onebit.var_freeze_step + o->settings.onebit.compat)
-        o->now.frozen_at = step;
+    else if (step >= o->settings.onebit.var_freeze_step + o->settings.onebit.compat) {
+        o->waits_for = first_without_variance(o, o->own);
+        if (o->waits_for == UINT32_MAX) o->now.frozen_at = step;
+    }
     const slc_compressed_phase after = phase(o, step + 1);
     if (before.compressed != after.compressed || before.refreshes != after.refreshes)
         return SLC_PHASE_CHANGED | SLC_RESET_ERRORS;
     return before.local_arrays != after.local_arrays ? SLC_PHASE_CHANGED : 0;
 }
 
+static uint32_t waits_for(const void *context)
+{
+    return ((const zero_one *)context)->waits_for;
+}
+
 static sluice_status commit(void *context, uint32_t ranks, uint32_t count, const slc_compressed_parameter *parameters)
 {
-    (void)parameters;
     zero_one *o = context;
     const size_t most = count ? count : 1;
     bool complete = (o->own = calloc(most, sizeof *o->own)) != NULL;
+    complete &= (o->untrained = calloc(most, sizeof *o->untrained)) != NULL;
     for (int i = 0; i < 2; i++) {
         complete &= (o->plans[i].own_after = calloc(most, sizeof *o->own)) != NULL;
         complete &= (o->plans[i].exchanges = calloc(most, sizeof *o->plans[i].exchanges)) != NULL;
     }
     if (!complete) return slc_error(SLUICE_ERR_MEMORY, "%s: %u parameters", name, count);
-    for (uint32_t p = 0; p < count; p++) end_interval(&o->own[p]);
+    for (uint32_t p = 0; p < count; p++) {
+        end_interval(&o->own[p]);
+        o->untrained[p] = parameters[p].frozen;
+    }
     o->ranks = ranks;
     o->count = count;
     return SLUICE_OK;
@@ -509,6 +534,7 @@ static void destroy(void *context)
         free(o->plans[i].exchanges);
     }
     free(o->own);
+    free(o->untrained);
     free(o);
 }
 
@@ -521,6 +547,7 @@ sluice_status slc_zero_one_adam_create(const slc_compressed_settings *settings, 
     if (!o) return slc_error(SLUICE_ERR_MEMORY, name);
     *o = (zero_one){.settings = *settings,
                     .now = {.refresh_interval = 1, .local_interval = 1, .decayed = 1},
+                    .waits_for = UINT32_MAX,
                     .stream = stream};
     *out = (slc_compressed){.optimizer = {.name = "zero_one_adam",
                                           .state_count = 2,
@@ -541,6 +568,7 @@ sluice_status slc_zero_one_adam_create(const slc_compressed_settings *settings, 
                             .exchange_rounds = settings->onebit.compat,
                             .wants_norms = wants_norms,
                             .end_step = end_step,
+                            .waits_for = waits_for,
                             .progress_count = PROGRESS,
                             .parameter_progress_count = 1,
                             .counted_progress_count = 1,
