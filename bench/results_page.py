@@ -125,6 +125,48 @@ def recipes(data):
                "-" if row["ratio"] is None else f"{row['ratio']:.3f}", "-" if row["aim"] is None else row["aim"])
 
 
+def interval(row):
+    return f"{row['low']:.3f} to {row['high']:.3f}"
+
+
+def beside_uniform(data):
+    yield "link", "budget, MB", "beside", "auto", "uniform", "ratio", "95 % interval"
+    for row in data["rows"]:
+        yield (row["throttle"], f"{row['budget_bytes'] / 1e6:.1f}", row["strategy"], seconds(row["auto_step_s"]),
+               seconds(row["step_s"]), f"{row['ratio']:.3f}", interval(row))
+
+
+def play_off(data):
+    yield ("link", "budget", "the play-off's own cost", "whole run, over one without", "95 % interval", "plans tried",
+           "which stayed")
+    for row in data["rows"]:
+        yield (row["throttle"], row["budget"], f"{100 * row['cost']:+.1f} %", f"{row['whole']:.3f}", interval(row),
+               " ".join(map(str, row["tried"])), ", ".join(sorted({name for name in row["stayed"] if name})) or "-")
+
+
+def drift(data):
+    yield "what changed", "step before", "after", "as the new plan predicted", "ratio", "noticed after"
+    for row in data["rows"]:
+        steps = row["noticed_after_steps"]
+        yield (row["kind"], seconds(row["step_before_s"]), seconds(row["step_s"]), seconds(row["predicted_step_s"]),
+               f"{row['ratio']:.3f}", "never" if steps is None else f"{steps} steps")
+
+
+PREDICTION_AIMS = {"throttle": 5, "namespaces": 10, "10gbit": 15}
+
+
+def predictions(data):
+    """Names the part of the step that missed most where a cell falls short of its aim."""
+    yield ("link", "burst", "precision", "strategy", "predicted", "measured", "ratio", "aim", "where it misses: most of it")
+    for row in data["rows"]:
+        aim = PREDICTION_AIMS[row["aims"]]
+        parts = {part: row[f"miss_{part}_s"] for part in ("compute", "transfer", "waiting", "outside")}
+        part = max(parts, key=lambda name: abs(parts[name]))
+        missed = f"{part} {1e3 * parts[part]:+.0f} ms" if abs(row["ratio"] - 1) > 0.01 * aim else "-"
+        yield (f"{row['rate']} {row['link']}", row["burst"] or "-", row["precision"], row["strategy"],
+               seconds(row["predicted_step_s"]), seconds(row["step_s"]), f"{row['ratio']:.2f}", f"{aim} %", missed)
+
+
 # The file's kind: heading, the command that repeats it, one line of conditions, its table.
 SECTIONS = {
     "pytorch": ("Two ranks on one machine, next to DDP and FSDP2", "bench/compare/training/pytorch.sh",
@@ -153,6 +195,18 @@ SECTIONS = {
     "recipes": ("Recipes of training", "bench/compare/losses/recipes.py",
                 "The source of Python's library, each byte a token. Times at 1 Gbit/s are simulated, those of BERT are "
                 "seconds of the processor.", recipes),
+    "beside-uniform": ("The strategy `auto` next to uniform ones", "bench/compare/plans/beside_uniform.py",
+                       "GPT-2 mini, 2 ranks on 2 cores, runs of 60 steps by turns; both sides are scheduled by the planner. The "
+                       "two fastest uniform strategies that fit; medians of a step.", beside_uniform),
+    "play-off": ("What the play-off of plans costs", "bench/compare/plans/play_off.py",
+                 "GPT-2 mini, 2 ranks on 2 cores, 200 steps with and without by turns; the budget is a share of the least that "
+                 "dp works in. The cost: how much longer the steps of the play-off took than the same steps without it, as a "
+                 "share of the run. All runs end in the same weights.", play_off),
+    "drift": ("Runs whose times change", "bench/compare/plans/drift.py",
+              "GPT-2 mini, 2 ranks on 2 cores: after step 50 one rank computes 40 % longer, or the link of 1 Gbit/s has half "
+              "of its rate.", drift),
+    "predictions": ("Steps as predicted and as measured", "bench/compare/plans/predictions.sh",
+                    "GPT-2 mini, 2 ranks on 2 cores; what the plan predicted before its first step.", predictions),
     "openmpi": ("Collectives, next to Open MPI", "bench/compare/networks/openmpi.sh",
                 "Ranks of one host, fp32 sums, bus bandwidth as nccl-tests counts it.", against_openmpi),
     "attention": ("Attention, next to PyTorch", "bench/compare/kernels/attention.py",
