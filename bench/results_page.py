@@ -97,15 +97,18 @@ def overhead(data):
 
 
 def pipelines(data):
-    yield ("link", "schedule", "cuts", "step", "predicted before the first step", "PyTorch's fastest", "times faster",
+    """PyTorch's columns are there where it ran beside."""
+    beside = any("ratio" in row for row in data["rows"])
+    yield ("link", "schedule", "cuts", "step", "predicted before the first step",
+           *(("PyTorch's fastest", "times faster") if beside else ()),
            "without a pipeline", "times faster", "idle share of each stage", "MiB a rank")
     for row in data["rows"]:
-        if "ratio" in row:
-            yield (row["link"], row["schedule"], " ".join(row["cuts"]), seconds(row["step_s"]),
-                   seconds(row["predicted_step_s"]), f"{seconds(row['pytorch_step_s'])} ({row['pytorch']})",
-                   f"{1 / row['ratio']:.2f}", f"{seconds(row['without_step_s'])} ({row['without']})",
-                   f"{1 / row['without_ratio']:.2f}", ", ".join(f"{100 * s / row['step_s']:.0f} %" for s in row["idle_s"]),
-                   f"{mib(row['peak_bytes'])}")
+        if beside and "ratio" not in row:
+            continue
+        pytorch = (f"{seconds(row['pytorch_step_s'])} ({row['pytorch']})", f"{1 / row['ratio']:.2f}") if beside else ()
+        yield (row["link"], row["schedule"], " ".join(row["cuts"]), seconds(row["step_s"]), seconds(row["predicted_step_s"]),
+               *pytorch, f"{seconds(row['without_step_s'])} ({row['without']})", f"{1 / row['without_ratio']:.2f}",
+               ", ".join(f"{100 * s / row['step_s']:.0f} %" for s in row["idle_s"]), f"{mib(row['peak_bytes'])}")
 
 
 def generation(data):
@@ -180,6 +183,14 @@ SECTIONS = {
                  "GPT-2 124M, fp32, 2 ranks of one thread in two network namespaces, 4 micro-batches of 2 sequences of 64 "
                  "tokens a step, PyTorch over gloo with an untied table. Without a pipeline: data parallelism on the same "
                  "batch, the fastest of dp and sdp.", pipelines),
+    "pipeline-4gbit": ("The same at 4 Gbit/s", "LINKS=4gbit THEIRS=1f1b bench/compare/training/pipeline.sh",
+                       "As above; 1F1B was PyTorch's fastest at 1 Gbit/s.", pipelines),
+    "pipeline-750mib": ("Pipelines of four ranks within 750 MiB each",
+                        "RANKS=4 MICRO_BATCHES=8 BATCH=2 DATA_BATCH=4 BUDGET=750MiB DATA_PARALLEL=auto THEIRS= LINKS=1gbit "
+                        "bench/compare/training/pipeline.sh",
+                        "GPT-2 124M, fp32, 16 sequences of 64 tokens a step, 4 ranks of one thread on two cores, a network "
+                        "namespace each. Without a pipeline: the planner's choice of exact sharding within the same budget.",
+                        pipelines),
     "training": ("One rank, next to PyTorch", "bench/compare/training/training.sh",
                  "GPT-2 124M, one thread; PyTorch eager with fused AdamW, bf16 by autocast. Products alone are those of "
                  "both sides' libraries (oneDNN here, MKL in PyTorch's fp32).", one_rank),

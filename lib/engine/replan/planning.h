@@ -19,10 +19,10 @@ typedef struct {
     uint64_t due_from;  /* steps under the plan that had ended when it became due */
     unsigned drift;     /* percent by which steps may leave the prediction; 0: any. Rank 0's counts */
     uint64_t drifted;   /* number of the step after which a drift was noticed last; 0: none was */
-    bool held;          /* steps took what was predicted, or what was accepted, since a plan was last made for a drift */
-    bool unproven;      /* the steps of the plan that followed have not been looked at yet */
-    double apart;       /* steps over their prediction, if new times did not bring them together; 0: 1 */
-    uint64_t dp_bytes;  /* as in slc_plan_answer */
+    bool held;         /* steps took what was predicted, or what was accepted, since a plan was last made for a drift */
+    bool unproven;     /* the steps of the plan that followed have not been looked at yet */
+    double apart;      /* steps over their prediction, if new times did not bring them together; 0: 1 */
+    uint64_t dp_bytes; /* as in slc_plan_answer */
 } slc_planning;
 
 typedef struct {
