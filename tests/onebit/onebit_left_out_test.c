@@ -388,7 +388,7 @@ static int waits_for_a_layer(int rank, int size, void *context)
         if (model_step(&m, &report)) return 1;
         RANK_CHECK(report.compressed == (step > KEPT_FIRST));
     }
-    return end(&m);
+    return model_leave(&m);
 }
 
 static void compression_waits_for_every_layer(void **state)
