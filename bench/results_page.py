@@ -119,10 +119,10 @@ def generation(data):
                *map(seconds, row["further_s"]), f"{1 / row['further_ratio']:.2f}", f"{row['share_of_reading']:.2f}")
 
 
-def recipes(data):
+def recipes(data, beside=("with it", "without")):
     def figure(value):
         return "-" if value is None else f"{value:.4g}" if value < 1e5 else f"{float(f'{value / 1e6:.3g}'):g} million"
-    yield "recipe", "model", "setting", "what", "with it", "without", "ratio", "aim"
+    yield "recipe", "model", "setting", "what", *beside, "ratio", "aim"
     for row in data["rows"]:
         yield (row["part"], row["model"], row["setting"], row["what"], figure(row["value"]), figure(row["beside"]),
                "-" if row["ratio"] is None else f"{row['ratio']:.3f}", "-" if row["aim"] is None else row["aim"])
@@ -168,6 +168,10 @@ def predictions(data):
         missed = f"{part} {1e3 * parts[part]:+.0f} ms" if abs(row["ratio"] - 1) > 0.01 * aim else "-"
         yield (f"{row['rate']} {row['link']}", row["burst"] or "-", row["precision"], row["strategy"],
                seconds(row["predicted_step_s"]), seconds(row["step_s"]), f"{row['ratio']:.2f}", f"{aim} %", missed)
+
+
+def forecasts(data):
+    yield from recipes(data, ("predicted", "measured"))
 
 
 # The file's kind: heading, the command that repeats it, one line of conditions, its table.
@@ -218,6 +222,8 @@ SECTIONS = {
               "of its rate.", drift),
     "predictions": ("Steps as predicted and as measured", "bench/compare/plans/predictions.sh",
                     "GPT-2 mini, 2 ranks on 2 cores; what the plan predicted before its first step.", predictions),
+    "recipes-forecast": ("Recipes as predicted and as measured", "bench/compare/losses/recipes.py --parts forecast@mini",
+                         "GPT-2 mini, 200 steps whose layers are drawn.", forecasts),
     "openmpi": ("Collectives, next to Open MPI", "bench/compare/networks/openmpi.sh",
                 "Ranks of one host, fp32 sums, bus bandwidth as nccl-tests counts it.", against_openmpi),
     "attention": ("Attention, next to PyTorch", "bench/compare/kernels/attention.py",
