@@ -119,10 +119,10 @@ def generation(data):
                *map(seconds, row["further_s"]), f"{1 / row['further_ratio']:.2f}", f"{row['share_of_reading']:.2f}")
 
 
-def recipes(data, beside=("with it", "without")):
+def recipes(data):
     def figure(value):
         return "-" if value is None else f"{value:.4g}" if value < 1e5 else f"{float(f'{value / 1e6:.3g}'):g} million"
-    yield "recipe", "model", "setting", "what", *beside, "ratio", "aim"
+    yield "recipe", "model", "setting", "what", "with it", "without", "ratio", "aim"
     for row in data["rows"]:
         yield (row["part"], row["model"], row["setting"], row["what"], figure(row["value"]), figure(row["beside"]),
                "-" if row["ratio"] is None else f"{row['ratio']:.3f}", "-" if row["aim"] is None else row["aim"])
@@ -171,7 +171,10 @@ def predictions(data):
 
 
 def forecasts(data):
-    yield from recipes(data, ("predicted", "measured"))
+    yield "model", "setting", "what", "predicted, s", "measured, s", "ratio", "aim"
+    for row in data["rows"]:
+        yield (row["model"], row["setting"], row["what"], f"{row['value']:.4g}", f"{row['beside']:.4g}",
+               f"{row['ratio']:.3f}", row["aim"])
 
 
 # The file's kind: heading, the command that repeats it, one line of conditions, its table.
@@ -222,8 +225,8 @@ SECTIONS = {
               "of its rate.", drift),
     "predictions": ("Steps as predicted and as measured", "bench/compare/plans/predictions.sh",
                     "GPT-2 mini, 2 ranks on 2 cores; what the plan predicted before its first step.", predictions),
-    "recipes-forecast": ("Recipes as predicted and as measured", "bench/compare/losses/recipes.py --parts forecast@mini",
-                         "GPT-2 mini, 200 steps whose layers are drawn.", forecasts),
+    "recipe-forecasts": ("Steps that leave layers out, predicted", "bench/compare/losses/recipes.py --parts forecast",
+                         "Two ranks, a core each, on a machine that did nothing else.", forecasts),
     "openmpi": ("Collectives, next to Open MPI", "bench/compare/networks/openmpi.sh",
                 "Ranks of one host, fp32 sums, bus bandwidth as nccl-tests counts it.", against_openmpi),
     "attention": ("Attention, next to PyTorch", "bench/compare/kernels/attention.py",

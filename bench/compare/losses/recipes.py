@@ -44,6 +44,7 @@ EXAMPLES = """examples:
   bench/compare/losses/recipes.py --parts lamb,onebit --cores 0           two parts, bound to one core
   bench/compare/losses/recipes.py --parts lamb --lamb-rates 0.003,0.03    further settings: what is there does not run again
   bench/compare/losses/recipes.py --parts pld@nano:5                      smaller, and with more seeds
+  bench/compare/losses/recipes.py --parts forecast --json recipe-forecasts.json   on a quiet machine
 """
 PARTS = ("pld", "curriculum", "onebit", "lamb", "bert", "forecast")
 BATCH, CONTEXT, RATE, LEAST_RATE = 4, 64, 1e-3, 1e-4  # of the training that the others stand beside
@@ -408,9 +409,9 @@ def measure_forecast(runs, _):
         whole_s = runs.forecast(f"{key}.plan", strategy, {"steps": steps, "depth": {"pld": pld}})
         run = runs.gpt2(key, *THROTTLED[2:], "--pld", pld, "--eval-batches", "0", batch=2 * BATCH, steps=steps, ranks=2,
                         strategy=strategy, schedule="ilp")
-        yield row_of_forecast(setting, "mean step after the last plan, predicted beside measured",
+        yield row_of_forecast(setting, "mean step after the last plan",
                               (run["predicted_step_s"], run["step_mean_s"]), "mean step")
-        yield row_of_forecast(setting, f"seconds of {steps} steps, predicted from a profile beside measured",
+        yield row_of_forecast(setting, f"{steps} steps, from a profile",
                               (whole_s, run["train_s"]), "whole run")
 
 
