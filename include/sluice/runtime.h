@@ -390,6 +390,14 @@ typedef struct {
  * in an evaluation, or inside a slot: the line names the call that ends it), ARGUMENT. */
 SLUICE_API sluice_status sluice_step_next(sluice_runtime *rt, sluice_task *task);
 
+/* Tells that slots which follow in this step, or evaluation, launch kernels that the process has not launched before: a
+ * micro-batch has sequences of another length than all before it, say, and products of other sizes. On a GPU a first
+ * launch may wait for all that the GPU has to do, a collective that waits for another rank included, so none is under
+ * way beside a slot from here to the end. The runtime knows by itself of layers that run for the first time and of new
+ * lengths that sluice_step_options.extent tells; the bundled models make this call. On the host it changes nothing.
+ * Local. Errors, after which everything goes on: ORDER (between steps). */
+SLUICE_API sluice_status sluice_runtime_expect_launches(sluice_runtime *rt);
+
 /* Ends the step after its last slot. May return before all updates are done. `report` may be NULL. With clip or
  * NAN_SKIP it waits for the barrier. If the plan lets a step's reductions run into the next, a gradient that is not
  * finite is reported one call later: by the next step_end or sync. It may re-plan (sluice_runtime_replan), which is

@@ -127,6 +127,8 @@ sluice_status sluice_model_forward(sluice_model *m, const sluice_batch *given)
     status = slc_micro_batch_take(m, &batch); /* which refuses one that comes at another time */
     if (status) return tell_runtime(m, status);
     slc_micro_batch_pick(m);
+    status = slc_micro_batch_expect_launches(m, true);
+    if (status) return tell_runtime(m, status);
     uint64_t step = sluice_runtime_step(m->rt);
     if (step != m->step || m->losses.told) slc_losses_forget(m);
     m->micro_batch = step == m->step ? m->micro_batch + 1 : 0;
@@ -192,6 +194,7 @@ static sluice_status turn_to(sluice_model *m, const sluice_batch *batches, const
         if (!m->apart) m->memory = &m->memories[(*taken + m->memory_count - 1) % m->memory_count];
         status = slc_micro_batch_take(m, &batches[*taken]);
         if (!status) slc_micro_batch_pick(m);
+        if (!status) status = slc_micro_batch_expect_launches(m, true);
     }
     if (!status && !m->apart) slc_micro_batch_return_to(m, task->micro_batch);
     m->micro_batch = task->micro_batch;
@@ -258,6 +261,7 @@ sluice_status sluice_model_evaluate(sluice_model *m, const sluice_batch *given, 
     m->host_logits = logits;
     status = sluice_evaluate_begin(m->rt);
     if (!status) status = slc_micro_batch_take(m, &batch);
+    if (!status) status = slc_micro_batch_expect_launches(m, false);
     for (uint32_t i = 0; !status && i < m->layer_count; i++)
         if (sluice_layer_here(m->layers[i].layer)) status = slc_layer_forward(m, i, false);
     if (!status) status = slc_micro_batch_queued(m);

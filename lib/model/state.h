@@ -173,7 +173,8 @@ struct sluice_model {
     slc_device *device;                  /* opened for the memory below, which may be freed after the runtime */
     slc_batch_memory *memories, *memory; /* memory: that of the last micro-batch */
     uint32_t memory_count;
-    slc_batch_arrays in; /* valid while a call runs */
+    uint8_t *launched_lengths, *launched_picks; /* SLC_LAUNCHED_ bits (batch/micro_batch.c); NULL on the host */
+    slc_batch_arrays in;                        /* valid while a call runs */
     slc_losses losses;
     bool has_loss; /* the last micro-batch has been through backward */
 

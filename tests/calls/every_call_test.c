@@ -112,6 +112,7 @@ static const row table[] = {
     {HOOKS, "sluice_backward_begin", backward_begin, "A", "OXXXX-XXXXFFP"},
     {HOOKS, "sluice_backward_end", backward_end, "A", "OXXXXX-XXXFFP"},
     {HOOKS, "sluice_step_next", step_next, "AA", "OOkOOkOkOOFFP"},
+    {HOOKS, "sluice_runtime_expect_launches", expect_launches, "A", "OOkkkkkkkkFFP"},
     {HOOKS, "sluice_step_end", step_end, "A.", "OOXXXXX-OOFFP"},
     {HOOKS, "sluice_runtime_sync", runtime_sync, "A", BETWEEN_STEPS},
     {HOOKS, "sluice_runtime_replicas_equal", replicas_equal, "Nk", ALWAYS},

@@ -149,6 +149,7 @@ CALL(backward_begin, sluice_backward_begin(GIVE(1, p->first)))
 CALL(backward_end, sluice_backward_end(GIVE(1, p->first)))
 static sluice_task task = {.struct_size = sizeof task};
 CALL(step_next, sluice_step_next(GIVE(1, p->rt), GIVE(2, &task)))
+CALL(expect_launches, sluice_runtime_expect_launches(GIVE(1, p->rt)))
 CALL(step_end, sluice_step_end(GIVE(1, p->rt), GIVE(2, &step_report)))
 CALL(runtime_sync, sluice_runtime_sync(GIVE(1, p->rt)))
 CALL(replicas_equal, answer(sluice_runtime_replicas_equal(GIVE(1, p->rt), GIVE(2, &flag))))

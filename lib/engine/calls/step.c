@@ -470,6 +470,17 @@ static sluice_status plan_after(sluice_runtime *rt, const slc_step_state *step, 
     return status;
 }
 
+sluice_status sluice_runtime_expect_launches(sluice_runtime *rt)
+{
+    sluice_status status = slc_runtime_require(rt, true, "expect_launches");
+    if (status) return status;
+    if (rt->mode == SLC_IDLE)
+        return slc_error(SLUICE_ERR_ORDER, "expect_launches: must be called in a step or an evaluation, before the "
+                                           "slots that launch kernels for the first time");
+    slc_pass_expect_launches(running(rt), rt->mode == SLC_IN_EVALUATION && rt->at.cursor == rt->evaluate.slot_count);
+    return SLUICE_OK;
+}
+
 sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
 {
     SLC_HOLD_FLOATS;

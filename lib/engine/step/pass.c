@@ -316,6 +316,12 @@ void slc_pass_note_launches(const sluice_runtime *rt, slc_pass *pass, const slc_
     if (any) pass->launches_last = pass->number + 2;
 }
 
+void slc_pass_expect_launches(slc_pass *pass, bool next)
+{
+    const uint32_t last = pass->number + next;
+    if (pass->launches_last < last) pass->launches_last = last;
+}
+
 sluice_status slc_pass_begin(sluice_runtime *rt, slc_pass *pass)
 {
     begin_pass(rt, pass, pass->has_previous ? SLC_PASS_WHOLE : SLC_PASS_FIRST);
@@ -380,6 +386,12 @@ static bool waits_for_later_compute(const sluice_runtime *rt, const slc_pass *pa
     return false;
 }
 
+/* True if this pass may launch kernels for the first time while collectives of a GPU's memory are under way. */
+static bool launches_beside_others(const sluice_runtime *rt, const slc_pass *pass)
+{
+    return rt->size > 1 && slc_device_runs_ahead(rt->device) && slc_pass_is_new(pass);
+}
+
 /* While the compute lane is measured, or launches kernels for the first time, nothing runs next to it: this waits for
  * all operations that can end before the next item there does. */
 static sluice_status wait_for_quiet(sluice_runtime *rt, slc_pass *pass, double *exposed_s)
@@ -391,13 +403,9 @@ static sluice_status wait_for_quiet(sluice_runtime *rt, slc_pass *pass, double *
     const uint32_t count = pass->operation_base[0] + pass->quiet;
     sluice_status status = submit_what_fits(rt, pass, pass->quiet);
     if (!status) status = wait_for_count(rt, count, exposed_s);
+    /* Operations that were submitted before the launches were expected are issued now, and may not be done. */
+    if (!status && launches_beside_others(rt, pass)) return slc_comm_synchronize(rt->lane, count);
     return status ? status : wait_on_stream(rt, count);
-}
-
-/* True if this pass may launch kernels for the first time while collectives of a GPU's memory are under way. */
-static bool launches_beside_others(const sluice_runtime *rt, const slc_pass *pass)
-{
-    return rt->size > 1 && slc_device_runs_ahead(rt->device) && slc_pass_is_new(pass);
 }
 
 static bool wants_quiet(const sluice_runtime *rt, const slc_pass *pass)

@@ -10,6 +10,8 @@ void slc_pass_fini(slc_pass *pass);
 /* Notes what the step launches whose pass comes next. extent: the length of its sequences, as a share of the longest.
  */
 void slc_pass_note_launches(const sluice_runtime *rt, slc_pass *pass, const slc_step_state *step, double extent);
+/* The rest of the running pass may launch kernels for the first time; if `next`, all of the pass that will begin. */
+void slc_pass_expect_launches(slc_pass *pass, bool next);
 /* Starts the next run of the program; the one before may still have operations in flight. */
 sluice_status slc_pass_begin(sluice_runtime *rt, slc_pass *pass);
 /* Submits operations of the running pass that were held back because their rows were not known. */

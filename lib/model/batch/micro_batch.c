@@ -50,6 +50,42 @@ static uint64_t lay_out(const sluice_model *m, slc_batch_memory *memory, unsigne
     return used;
 }
 
+/* Sizes that products have had, by which their kernels are chosen: an evaluation launches forwards alone. */
+enum { SLC_LAUNCHED_EVALUATING = 1, SLC_LAUNCHED_TRAINING = 2, PICKS_TOLD_APART = 16 };
+
+/* Numbers the shape of the current micro-batch: its length, and whether it has more sequences than usual. */
+static size_t number_of_shape(const sluice_model *m, uint32_t length)
+{
+    const size_t whole = m->length_step ? m->length / m->length_step + 1 : 0;
+    const size_t number = length == m->length ? whole : length / m->length_step;
+    return 2 * number + (m->sequences != m->batch);
+}
+
+static sluice_status create_launched(sluice_model *m)
+{
+    const size_t shapes = number_of_shape(m, m->length) + 2, picks = m->rows / PICKS_TOLD_APART + 2;
+    if (!m->apart) return SLUICE_OK;
+    m->launched_lengths = calloc(shapes, 1);
+    m->launched_picks = calloc(picks, 1);
+    return m->launched_lengths && m->launched_picks ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "lengths of sequences");
+}
+
+static bool is_first(uint8_t *launched, bool trains)
+{
+    const uint8_t now = trains ? SLC_LAUNCHED_TRAINING : SLC_LAUNCHED_EVALUATING;
+    const bool first = !(*launched & (now | SLC_LAUNCHED_TRAINING));
+    *launched |= now;
+    return first;
+}
+
+sluice_status slc_micro_batch_expect_launches(sluice_model *m, bool trains)
+{
+    if (!m->apart) return SLUICE_OK;
+    bool first = is_first(&m->launched_lengths[number_of_shape(m, m->memory->length)], trains);
+    if (trains) first |= is_first(&m->launched_picks[m->memory->picked / PICKS_TOLD_APART], true);
+    return first ? sluice_runtime_expect_launches(m->rt) : SLUICE_OK;
+}
+
 static uint32_t memories_of(const sluice_model *m)
 {
     return m->apart ? SLC_BATCH_MEMORIES : m->in_step ? m->in_step : 1;
@@ -62,7 +98,8 @@ sluice_status slc_micro_batch_create(sluice_model *m)
     m->memories = calloc(memories_of(m), sizeof *m->memories);
     if (!m->memories) return slc_error(SLUICE_ERR_MEMORY, "micro-batches");
     m->memory_count = memories_of(m);
-    sluice_status status = slc_device_open(m->apart ? "cuda" : "cpu", &m->device);
+    sluice_status status = create_launched(m);
+    if (!status) status = slc_device_open(m->apart ? "cuda" : "cpu", &m->device);
     for (uint32_t i = 0; !status && i < m->memory_count; i++) {
         slc_batch_memory *memory = &m->memories[i];
         status = slc_pinned_create(m->device, lay_out(m, memory, NULL), &memory->block);
@@ -80,6 +117,8 @@ void slc_micro_batch_destroy(sluice_model *m)
         slc_event_destroy(&m->memories[i].done);
     }
     free(m->memories);
+    free(m->launched_lengths);
+    free(m->launched_picks);
     slc_device_close(m->device);
 }
 

@@ -26,6 +26,9 @@ sluice_status slc_micro_batch_take(sluice_model *m, const sluice_batch *batch);
 void slc_micro_batch_return_to(sluice_model *m, uint32_t number);
 /* Lets the head take only the rows that have targets, where these are fewer. For training. */
 void slc_micro_batch_pick(sluice_model *m);
+/* Tells the runtime if the current micro-batch has a shape that none has had; after it has been taken, and picked if it
+ * trains. */
+sluice_status slc_micro_batch_expect_launches(sluice_model *m, bool trains);
 /* Notes that the last copy from or to m->memory is queued. */
 sluice_status slc_micro_batch_queued(sluice_model *m);
 /* Waits for these copies. */
