@@ -85,6 +85,7 @@ def parse():
     add("--curriculum-rates", str(4 * RATE), "its learning rates, with and without a curriculum")
     add("--freezes", "25,15", "per cent of the steps after which 1-bit Adam freezes")
     add("--lamb-rates", "0.01", "LAMB's rates for the small batch")
+    add("--lamb-batches", str(MORE), "how many times the small batch it has")
     add("--lamb-times", "1", "how many times --steps it and what it stands beside train")
     add("--bert-steps", 12, "steps of each of its runs", int, "N")
     add("--draws", 3, "how many seeds its layers are drawn with, by turns with steps that keep all", int, "N")
@@ -354,13 +355,16 @@ def measure_onebit(runs, _):
 
 
 def measure_lamb(runs, _):
-    for times, rate in itertools.product(map(int, runs.options.lamb_times.split(",")), runs.options.lamb_rates.split(",")):
-        steps = max(20, times * runs.options.steps // MORE)
-        run = runs.gpt2(f"lamb.{rate}" + (f".{times}_times" if times > 1 else ""), *falling(steps), "--optimizer", "lamb",
-                        "--lr", rate, "--lr-min", str(float(rate) / 10), "--lr-rule", "sqrt", "--lr-batch", str(BATCH),
-                        "--eval-batches", str(256 // MORE), batch=MORE * BATCH, steps=steps)
-        beside = plain(runs, 1, times)
-        setting = f"{MORE * BATCH} sequences, {steps} steps, rate {rate} x sqrt({MORE})"
+    """What stands beside it trains with the small batch."""
+    lists = (getattr(runs.options, name).split(",") for name in ("lamb_batches", "lamb_times", "lamb_rates"))
+    for batches, times, rate in itertools.product(*lists):
+        more, steps = int(batches), max(20, int(times) * runs.options.steps // int(batches))
+        suffix = (f".{times}_times" if times != "1" else "") + (f".{more}_batches" if more != MORE else "")
+        run = runs.gpt2(f"lamb.{rate}{suffix}", *falling(steps), "--optimizer", "lamb", "--lr", rate, "--lr-min",
+                        str(float(rate) / 10), "--lr-rule", "sqrt", "--lr-batch", str(BATCH), "--eval-batches",
+                        str(256 // more), batch=more * BATCH, steps=steps)
+        beside = plain(runs, 1, int(times))
+        setting = f"{more * BATCH} sequences, {steps} steps, rate {rate} x sqrt({more})"
         yield row("lamb", setting, "final loss", (run["final_loss"], beside["final_loss"]), "lamb")
         yield row("lamb", setting, "held-out loss", (run["evaluation_loss"], beside["evaluation_loss"]))
 
@@ -404,7 +408,8 @@ def measure_forecast(runs, _):
     steps = runs.options.forecast_steps
     for words, strategy in itertools.product(runs.options.forecast_gammas.split(","), ("dp", "sdp", "fsdp")):
         gamma = 10 / steps if words == "10/steps" else float(words)
-        key, setting = f"forecast.{steps}.{gamma:g}.{strategy}", f"2 ranks, 1 Gbit/s, {strategy}, theta {THETA:g}, gamma {gamma:g}"
+        key = f"forecast.{steps}.{gamma:g}.{strategy}"
+        setting = f"2 ranks, 1 Gbit/s, {strategy}, theta {THETA:g}, gamma {gamma:g}"
         pld = f"{THETA},{gamma:g}"
         whole_s = runs.forecast(f"{key}.plan", strategy, {"steps": steps, "depth": {"pld": pld}})
         run = runs.gpt2(key, *THROTTLED[2:], "--pld", pld, "--eval-batches", "0", batch=2 * BATCH, steps=steps, ranks=2,
@@ -439,7 +444,7 @@ def count_results(options):
     """Returns how many results the chosen parts ask for."""
     lists = {name: len(value.split(",")) for name, value in vars(options).items() if isinstance(value, str)}
     counts = {"curriculum": 1 + lists["curricula"] * (1 + 2 * lists["curriculum_rates"]), "onebit": 3 + 2 * lists["freezes"],
-              "lamb": 2 * lists["lamb_times"] * lists["lamb_rates"], "bert": 3 * options.draws,
+              "lamb": 2 * lists["lamb_batches"] * lists["lamb_times"] * lists["lamb_rates"], "bert": 3 * options.draws,
               "forecast": 6 * lists["forecast_gammas"]}
     return sum(lists["gammas"] * (2 + 3 * part.seeds) if part.name == "pld" else counts[part.name] for part in options.parts)
 
