@@ -51,8 +51,6 @@ recipes() { # layers left out, lengths and batches that grow, documents; each st
     follows_recipe --model vit "${drops[@]}" --drop-path 0.2
     follows_recipe --model beit --positions shared "${drops[@]}" --micro-batches 2
     data=("${kept[@]}")
-    strategies=(onebit onebit)
-    follows_recipe --optimizer onebit_adam --freeze-step 2 "${drops[@]}"
 }
 
 orders() { # other orders of threads, blocks, streams and ranks change no bit
