@@ -1,5 +1,6 @@
-/* Spins, then waits on a futex. The waiter raises `waiters` before it looks at the value a last time, and the poster
- * looks at `waiters` after it wrote the value, both sequentially consistent, so no wake-up is lost. */
+/* Spins, unless that has been in vain lately, then waits on a futex. The waiter raises `waiters` before it looks at the
+ * value a last time, and the poster looks at `waiters` after it wrote the value, both sequentially consistent, so no
+ * wake-up is lost. */
 #include "lib/base/gate.h"
 
 #include "lib/base/clock.h"
@@ -11,7 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SPIN_NS = 20000 };
+/* VAIN_MOST: waits in a row whose spinning may be in vain; after these a waiter sleeps at once, but for one wait in
+ * PROBED. */
+enum { SPIN_NS = 20000, VAIN_MOST = 4, PROBED = 8 };
 
 static long futex(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
 {
@@ -22,6 +25,7 @@ void slc_gate_init(slc_gate *gate)
 {
     atomic_init(&gate->value, 0);
     atomic_init(&gate->waiters, 0);
+    atomic_init(&gate->vain, 0);
 }
 
 static bool reached(uint32_t have, uint32_t want)
@@ -47,19 +51,31 @@ void slc_gate_post(slc_gate *gate, uint32_t value)
     slc_gate_delay();
 }
 
+/* Spins for a short time, unless that has been in vain lately. True if the count was reached meanwhile. */
+static bool spin(slc_gate *gate, uint32_t value, uint64_t start_ns)
+{
+    const uint32_t vain = atomic_load_explicit(&gate->vain, memory_order_relaxed);
+    const bool tries = vain < VAIN_MOST || vain % PROBED == 0;
+    while (tries && slc_clock_ns() - start_ns < SPIN_NS)
+        for (int i = 0; i < 64; i++) {
+            if (slc_gate_passed(gate, value)) {
+                if (vain) atomic_store_explicit(&gate->vain, 0, memory_order_relaxed);
+                return true;
+            }
+#if defined(__x86_64__)
+            __builtin_ia32_pause();
+#endif
+        }
+    atomic_store_explicit(&gate->vain, vain + 1, memory_order_relaxed);
+    return false;
+}
+
 bool slc_gate_wait(slc_gate *gate, uint32_t value, uint64_t timeout_ns)
 {
     slc_gate_delay();
     if (slc_gate_passed(gate, value)) return true;
     uint64_t start = slc_clock_ns();
-    do {
-        for (int i = 0; i < 64; i++) {
-            if (slc_gate_passed(gate, value)) return true;
-#if defined(__x86_64__)
-            __builtin_ia32_pause();
-#endif
-        }
-    } while (slc_clock_ns() - start < SPIN_NS);
+    if (spin(gate, value, start)) return true;
 
     bool passed = false;
     slc_gate_delay();

@@ -1,5 +1,5 @@
-/* The lock between compute and communication: a counter that only grows. Waiters spin for a short time, then sleep on
- * a futex; a post without a sleeping waiter makes no system call. */
+/* The lock between compute and communication: a counter that only grows. Waiters spin for a short time, unless that
+ * has been in vain lately, then sleep on a futex; a post without a sleeping waiter makes no system call. */
 #pragma once
 
 #include <stdatomic.h>
@@ -9,6 +9,7 @@
 typedef struct {
     _Atomic uint32_t value;   /* low 32 bits of the count; wraps */
     _Atomic uint32_t waiters; /* threads that sleep or are about to */
+    _Atomic uint32_t vain;    /* waits in a row that spinning has not ended; a lost increment does no harm */
 } slc_gate;
 
 void slc_gate_init(slc_gate *gate);
