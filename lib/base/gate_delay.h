@@ -1,5 +1,6 @@
-/* Random pauses around posts and waits, in test builds only (-DSLUICE_GATE_DELAYS=ON, as in the thread sanitizer's
- * preset): threads then meet in orders in which they seldom meet by themselves. In other builds it does nothing. */
+/* Random pauses around posts and waits, and at the words of channels, in test builds only (-DSLUICE_GATE_DELAYS=ON, as
+ * in the thread sanitizer's preset): threads then meet in orders in which they seldom meet by themselves. In other
+ * builds it does nothing. */
 #pragma once
 
 #ifdef SLUICE_GATE_DELAYS

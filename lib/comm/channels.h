@@ -32,12 +32,17 @@ typedef struct {
     uint64_t label; /* what this is, as the number of a micro-batch: ends that differ fail the world (MISMATCH) */
     const slc_gate_count *counts; /* to be reached before it starts; kept by pointer until then */
     uint32_t count_count;
-    /* Hooks on the communication thread; NULL: none. An error that one returns fails the world. They open and close
+    /* Hooks on the communication thread, and where end_may_wait is set on any that calls slc_channel_notify, one at a
+     * time; NULL: none. An error that one returns fails the world. They open and close
      * neither channels nor groups. */
     sluice_status (*start)(void *context); /* runs when the counts have been reached */
     sluice_status (*end)(void *context);   /* runs at completion, in order, before the transfer is counted */
     void *context;
     const char *what; /* its name in messages; kept by pointer; NULL: "transfer" */
+    /* Of a send: only callers of slc_channel_wait need its end. To wake this rank for it alone costs more than the
+     * transfer does, so where no message tells of it this rank sees its end when it is next awake, or somebody waits.
+     */
+    bool end_may_wait;
 } slc_channel_transfer;
 
 /* Opens this rank's ends of `count` channels; channels[i] becomes that of descs[i]. Collective and blocking: every rank
@@ -58,6 +63,11 @@ void slc_channels_close(slc_channel **channels, uint32_t count);
 sluice_status slc_channel_submit(slc_channel *channel, const slc_channel_transfer *transfers, uint32_t count,
                                  uint32_t *index);
 
+/* Lets this end go on after a count that a transfer waits for has been raised. A send through memory is offered at
+ * once, by the calling thread, if its end may wait; else the communication thread is woken, but not for a receive for
+ * which nothing is offered yet: its sender does that. */
+void slc_channel_notify(slc_channel *channel);
+
 /* Counts completed transfers. A failure of the world raises it far beyond every transfer. */
 slc_gate *slc_channel_completed(slc_channel *channel);
 
@@ -69,5 +79,5 @@ sluice_status slc_channel_wait(slc_channel *channel, uint32_t index);
  * ranks that fail name their stages from then on. 0: there is none, as at first. Local, any thread. */
 void slc_comm_name_stages(slc_comm *comm, uint32_t stages);
 
-/* Bytes of the transfers that are complete at this end. */
+/* Bytes of the transfers that are complete at this end; of sends through shared memory, of those that have begun. */
 uint64_t slc_channel_bytes(const slc_channel *channel);

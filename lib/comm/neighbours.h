@@ -27,13 +27,15 @@ typedef struct {
 typedef struct {
     uint64_t offset, bytes, label;
     uint64_t begin_ns; /* an imitated network carries its first byte then; 0: none is imitated */
+    uint64_t rings;    /* 1: the receiver wakes the sender's thread when it has taken this one */
 } slc_offer;
 
-/* The owner's words of one end of a channel. The sender writes the offers and `offered`, the receiver `taken`; both
- * count transfers, modulo 2^32. The receiver reads offer i after `offered` has passed it, and the sender's buffer until
- * `taken` has. */
+/* The owner's words of one end of a channel. The sender writes the offers, `offered` and `asked`, the receiver `taken`;
+ * `offered` and `taken` count transfers, modulo 2^32. The receiver reads offer i after `offered` has passed it, and the
+ * sender's buffer until `taken` has. */
 typedef struct {
     _Alignas(64) _Atomic uint32_t offered;
+    _Atomic uint32_t asked;       /* not 0: the receiver wakes the sender's thread whenever it has taken a transfer */
     slc_offer offers[SLC_OFFERS]; /* transfer i's at i modulo this */
     _Alignas(64) _Atomic uint32_t taken;
 } slc_channel_words;

@@ -47,6 +47,12 @@ static inline bool slc_transport_has_collectives(const slc_transport *transport)
     return transport->table && transport->collectives;
 }
 
+/* True if a transport is open that imitates a network for bytes that go through memory. */
+static inline bool slc_transport_imitates(const slc_transport *transport)
+{
+    return transport->table && transport->table->charge;
+}
+
 /* Marks every descriptor that can be found from those that the transport offers to poll, so that a program which this
  * process starts with exec does not keep them. Descriptors that the transport opens later are its own affair. */
 void slc_transport_close_on_exec(const slc_transport *transport);

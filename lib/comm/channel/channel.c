@@ -1,6 +1,8 @@
 /* The calls of a program at its end of a channel: submission with its checks, and waiting. */
 #include "lib/comm/channel/channel.h"
 
+#include "lib/base/clock.h"
+#include "lib/base/gate_delay.h"
 #include "lib/base/status.h"
 #include "lib/comm/lane/spans.h"
 
@@ -36,14 +38,26 @@ static sluice_status check_transfer(const slc_channel *channel, const slc_channe
     return SLUICE_OK;
 }
 
+/* Asks the receiver of a transfer that goes through memory to wake this rank when it has taken one, as it may not have
+ * been asked to (slc_channel_transfer.end_may_wait). Either it sees that, or this rank sees that it has taken. */
+static void ask_for_ring(slc_channel *channel, uint32_t index)
+{
+    atomic_fetch_add(&channel->own->asked, 1);
+    slc_gate_delay();
+    if ((int32_t)(atomic_load(&channel->there->taken) - index) >= 0) slc_comm_notify(channel->comm);
+}
+
 /* `waiter` is the calling thread if it needs just these transfers, else 0. */
 static void wait_for(slc_channel *channel, uint32_t index, uint64_t waiter)
 {
+    const bool asks = channel->there && channel->sends;
     if (slc_gate_passed(&channel->completed, index)) return;
     atomic_store(&channel->wanted, index);
     atomic_store(&channel->comm->program.waiter, waiter);
     atomic_fetch_add(&channel->waiting, 1);
+    if (asks) ask_for_ring(channel, index);
     slc_gate_wait(&channel->completed, index, UINT64_MAX); /* a failure raises the count far beyond */
+    if (asks) atomic_fetch_sub(&channel->own->asked, 1);
     atomic_fetch_sub(&channel->waiting, 1);
 }
 
@@ -70,6 +84,34 @@ sluice_status slc_channel_submit(slc_channel *channel, const slc_channel_transfe
     }
     slc_comm_notify(comm);
     return SLUICE_OK;
+}
+
+/* True if this end can only wait for an offer of the other one. The caller has raised a count before, and the sender
+ * rings after it has raised `offered`: so either this finds the offer, or the ring finds the count. */
+static bool waits_for_offer(const slc_channel *channel)
+{
+    if (!channel->there || channel->sends || slc_transport_imitates(channel->comm->transport)) return false;
+    slc_gate_delay();
+    return atomic_load(&channel->there->offered) == atomic_load(&channel->own->taken);
+}
+
+/* Offers what may be offered now, at the calling thread: to tell the communication thread takes longer. False: that is
+ * the communication thread's, which also may be at this end just now. */
+static bool offer_at_once(slc_channel *channel, pthread_mutex_t *lock)
+{
+    if (!channel->there || !channel->sends || slc_transport_imitates(channel->comm->transport)) return false;
+    if (pthread_mutex_trylock(lock)) return false;
+    const bool next = channel->taken != atomic_load_explicit(&channel->submitted, memory_order_relaxed);
+    const bool light = next && channel->queue[channel->taken % SLC_TRANSFERS].end_may_wait;
+    while (light && slc_channel_step(channel, slc_clock_ns())) continue;
+    pthread_mutex_unlock(lock);
+    return light && !slc_failed(channel->comm->failure);
+}
+
+void slc_channel_go_on(slc_channel *channel, pthread_mutex_t *lock)
+{
+    if (waits_for_offer(channel) || offer_at_once(channel, lock)) return;
+    slc_comm_notify(channel->comm);
 }
 
 slc_gate *slc_channel_completed(slc_channel *channel)

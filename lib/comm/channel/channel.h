@@ -1,4 +1,4 @@
-/* One end of a channel. All but the first two run on the communication thread. Private to lib/comm. */
+/* One end of a channel. All but the first three run on the communication thread. Private to lib/comm. */
 #pragma once
 
 #include "lib/comm/channel/state.h"
@@ -6,6 +6,9 @@
 /* Makes an end; its counters in the control page are the caller's to clear. Errors: MEMORY. */
 sluice_status slc_channel_init(slc_channel *channel, slc_comm *comm, const slc_channel_desc *desc);
 void slc_channel_fini(slc_channel *channel);
+
+/* Does the work of slc_channel_notify, on any thread. The communication thread holds `lock` while it is at the end. */
+void slc_channel_go_on(slc_channel *channel, pthread_mutex_t *lock);
 
 /* Takes transfers as far as they go without waiting, with at most one chunk of copying. True if anything was done. */
 bool slc_channel_step(slc_channel *channel, uint64_t now_ns);

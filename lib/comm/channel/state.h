@@ -31,7 +31,8 @@ struct slc_open_transfer {
     uint64_t begin_ns; /* direct, received: an imitated network carries nothing before */
     uint64_t due_ns;   /* it does not complete before */
     bool charged;
-    bool late; /* direct, received: the sender was there first, and a message would have had to tell it to begin */
+    bool late;  /* direct, received: the sender was there first, and a message would have had to tell it to begin */
+    bool rings; /* direct, received: the sender's thread is to be woken when this is taken */
     const char *source; /* direct, received: where the data lies, */
     uint64_t copied;    /* and how many bytes of it are here */
     slc_token token;    /* of the receiver */
@@ -56,6 +57,7 @@ struct slc_channel {
     _Atomic uint64_t bytes;
 
     uint32_t taken, first; /* transfers begun; the oldest open one */
+    bool full;             /* direct, sent: as many are open as may be, and the sender's thread has asked for a ring */
     uint32_t steps;        /* changes with all that is done */
     uint64_t step_ns;
     slc_open_transfer open[SLC_OFFERS]; /* transfer i at i modulo this */

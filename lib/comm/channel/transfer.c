@@ -1,6 +1,7 @@
 /* The transfers of one end of a channel, step by step. Between ranks of one host a sender offers the place of its data
  * and the receiver takes it: copying is the receiver's work, a chunk at a time, so that nothing else waits long.
  * channel_test.c covers this file. */
+#include "lib/base/gate_delay.h"
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/comm/channel/channel.h"
@@ -31,10 +32,11 @@ static bool run_hook(slc_channel *channel, const slc_channel_transfer *transfer,
 static uint64_t charge(const slc_comm *comm, uint64_t sent, uint64_t received, uint32_t latencies)
 {
     const slc_transport *transport = comm->transport;
-    if (!transport->table || !transport->table->charge || !(sent + received)) return 0;
+    if (!slc_transport_imitates(transport) || !(sent + received)) return 0;
     return transport->table->charge(transport->self, sent, received, latencies);
 }
 
+/* Offers a transfer. On an imitated network its end is due at a time, whoever waits for it. */
 static void offer(slc_channel *channel, slc_open_transfer *open)
 {
     const slc_comm *comm = channel->comm;
@@ -45,8 +47,12 @@ static void offer(slc_channel *channel, slc_open_transfer *open)
         (slc_offer){.offset = (uint64_t)((const char *)transfer->data - comm->attached.base),
                     .bytes = transfer->bytes,
                     .label = transfer->label,
-                    .begin_ns = begin_ns};
-    atomic_store_explicit(&channel->own->offered, open->index + 1, memory_order_release);
+                    .begin_ns = begin_ns,
+                    .rings = !transfer->end_may_wait || slc_transport_imitates(comm->transport)};
+    slc_gate_delay();
+    atomic_store(&channel->own->offered, open->index + 1);
+    slc_gate_delay();
+    atomic_fetch_add_explicit(&channel->bytes, transfer->bytes, memory_order_relaxed);
     slc_neighbours_ring_one(channel->comm->neighbours, channel->peer);
 }
 
@@ -71,6 +77,7 @@ static bool find_offer(slc_channel *channel, slc_open_transfer *open)
     }
     open->source = (const char *)segment->base + found.offset;
     open->begin_ns = found.begin_ns;
+    open->rings = found.rings;
     open->met = true;
     return true;
 }
@@ -101,8 +108,11 @@ static bool take(slc_channel *channel, uint64_t now_ns)
     copy_chunk(channel, open);
     if (open->copied < open->transfer.bytes) return true;
     open->moved = true;
-    atomic_store_explicit(&channel->own->taken, open->index + 1, memory_order_release);
-    slc_neighbours_ring_one(channel->comm->neighbours, channel->peer);
+    slc_gate_delay();
+    atomic_store(&channel->own->taken, open->index + 1);
+    slc_gate_delay();
+    if (open->rings || atomic_load(&channel->there->asked))
+        slc_neighbours_ring_one(channel->comm->neighbours, channel->peer);
     return true;
 }
 
@@ -111,6 +121,20 @@ static bool was_taken(const slc_channel *channel, const slc_open_transfer *open)
 {
     const uint32_t taken = atomic_load_explicit(&channel->there->taken, memory_order_acquire);
     return (int32_t)(taken - (open->index + 1)) >= 0;
+}
+
+/* While as many transfers are open as may be, the next one waits for the first of them, so this end asks to be woken.
+ * True if it has asked just now: the receiver may have taken that one before it could see the request. */
+static bool ask_while_full(slc_channel *channel)
+{
+    const bool full = channel->there && channel->sends && channel->taken - channel->first == SLC_OFFERS;
+    if (full == channel->full) return false;
+    channel->full = full;
+    if (full)
+        atomic_fetch_add(&channel->own->asked, 1);
+    else
+        atomic_fetch_sub(&channel->own->asked, 1);
+    return full;
 }
 
 /* ---- In order ---- */
@@ -146,7 +170,8 @@ static bool complete_first(slc_channel *channel, uint64_t now_ns)
     const slc_open_transfer *open = slc_open_transfer_at(channel, channel->first);
     if (!is_over(channel, open, now_ns)) return false;
     if (!run_hook(channel, &open->transfer, open->transfer.end)) return true;
-    atomic_fetch_add_explicit(&channel->bytes, open->transfer.bytes, memory_order_relaxed);
+    const bool counted = channel->there && channel->sends; /* when it was offered */
+    if (!counted) atomic_fetch_add_explicit(&channel->bytes, open->transfer.bytes, memory_order_relaxed);
     channel->first++;
     atomic_store_explicit(&channel->finished, channel->first, memory_order_release);
     slc_gate_post(&channel->completed, channel->first);
@@ -161,6 +186,7 @@ bool slc_channel_step(slc_channel *channel, uint64_t now_ns)
     if (channel->first == channel->taken) return progressed;
     progressed |= !channel->there ? slc_pieces_step(channel) : !channel->sends && take(channel, now_ns);
     progressed |= complete_first(channel, now_ns);
+    progressed |= ask_while_full(channel);
     channel->steps += progressed;
     return progressed;
 }

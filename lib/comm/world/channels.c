@@ -102,6 +102,7 @@ static void clear_words(slc_channel *channel)
 {
     memset(channel->own->offers, 0, sizeof channel->own->offers);
     atomic_store(&channel->own->offered, 0);
+    atomic_store(&channel->own->asked, 0);
     atomic_store(&channel->own->taken, 0);
 }
 
@@ -121,6 +122,11 @@ sluice_status slc_channels_open(slc_comm *comm, const slc_channel_desc *descs, u
         channels[i] = NULL;
     }
     return status;
+}
+
+void slc_channel_notify(slc_channel *channel)
+{
+    slc_channel_go_on(channel, &slc_comm_world(channel->comm)->lines.lock);
 }
 
 void slc_channels_close(slc_channel **channels, uint32_t count)

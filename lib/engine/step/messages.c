@@ -17,13 +17,26 @@ enum { IN_FLIGHT = 512 };
 
 /* ---- Making ---- */
 
+/* Finds the messages whose end no operation and no other message waits for: whoever else does calls
+ * slc_channel_wait. */
+static void list_unhurried(slc_pass *pass)
+{
+    const slc_program *program = pass->program;
+    for (uint32_t i = 0; i < program->item_count; i++) pass->unhurried[i] = slc_is_message(program->items[i].kind);
+    for (uint32_t i = 0; i < program->item_count; i++)
+        for (uint32_t a = 0; a < program->items[i].after_count && !slc_on_compute_lane(&program->items[i]); a++)
+            pass->unhurried[program->items[i].after[a].item] = false;
+}
+
 sluice_status slc_stage_messages_init(sluice_runtime *rt, slc_pass *pass)
 {
     const slc_program *program = pass->program;
     uint32_t counts = 0;
     pass->messages = calloc((size_t)program->item_count + 1, sizeof *pass->messages);
     pass->first_count = calloc((size_t)program->item_count + 1, sizeof *pass->first_count);
-    if (!pass->messages || !pass->first_count) return slc_error(SLUICE_ERR_MEMORY, "messages");
+    pass->unhurried = calloc((size_t)program->item_count + 1, sizeof *pass->unhurried);
+    if (!pass->messages || !pass->first_count || !pass->unhurried) return slc_error(SLUICE_ERR_MEMORY, "messages");
+    list_unhurried(pass);
     for (uint32_t i = 0; i < program->item_count; i++) {
         pass->first_count[i] = counts;
         counts += program->items[i].after_count + 1; /* one more for an agreement, or for rows */
@@ -47,6 +60,7 @@ void slc_stage_messages_fini(slc_pass *pass)
     }
     free(pass->messages);
     free(pass->first_count);
+    free(pass->unhurried);
 }
 
 /* ---- Submitting ---- */
@@ -110,7 +124,8 @@ static sluice_status submit_rows(sluice_runtime *rt, slc_pass *pass, uint32_t nu
     return slc_channel_submit(stage->channels[item->index], &transfer, 1, NULL);
 }
 
-/* Submits a message's transfers: the first claims the message's memory, and the last one releases it. */
+/* Submits a message's transfers: the first claims the message's memory, and the last one releases it. While a timeline
+ * is recorded, their ends are noticed at once. */
 static sluice_status submit_message(sluice_runtime *rt, slc_pass *pass, uint32_t number)
 {
     const uint32_t index = pass->messages[number];
@@ -132,7 +147,8 @@ static sluice_status submit_message(sluice_runtime *rt, slc_pass *pass, uint32_t
                                                .start = done ? NULL : begin_message,
                                                .end = done + 1 == stage->transfers[item->index] ? end_message : NULL,
                                                .context = &pass->message_contexts[pass->parity][number],
-                                               .what = rt->job.activations[activation].name};
+                                               .what = rt->job.activations[activation].name,
+                                               .end_may_wait = pass->unhurried[index] && !rt->recording};
         sluice_status status = slc_channel_submit(stage->channels[item->index], &transfer, 1, NULL);
         if (status) return status;
         stage->next_transfer[item->index]++;

@@ -124,7 +124,7 @@ static sluice_status order_lanes(const slc_program *program, slc_pass_kind kind,
 /* Marks the last item of the compute lane among those that an item waits for, which its lane runs in order: the others
  * have ended before. */
 static void mark_awaited(const slc_program *program, const slc_item *item, const slc_lane_order *order, bool previous,
-                         bool *awaited)
+                         uint64_t *awaiting)
 {
     uint32_t last = SLC_NONE;
     for (uint32_t a = 0; a < item->after_count; a++) {
@@ -133,19 +133,20 @@ static void mark_awaited(const slc_program *program, const slc_item *item, const
         if (order->ordinal[before] == SLC_NONE) continue;
         if (last == SLC_NONE || order->ordinal[before] > order->ordinal[last]) last = before;
     }
-    if (last != SLC_NONE) awaited[last] = true;
+    if (last == SLC_NONE) return;
+    awaiting[last] |= slc_is_message(item->kind) ? SLC_AWAITING_CHANNEL << item->index : SLC_AWAITING_OPERATION;
 }
 
 /* Finds the items of the compute lane at whose end the communication thread may have something to do. */
 static sluice_status list_awaited(slc_pass *pass)
 {
     const slc_program *program = pass->program;
-    pass->awaited = calloc((size_t)program->item_count + 1, sizeof *pass->awaited);
-    if (!pass->awaited) return slc_error(SLUICE_ERR_MEMORY, "program");
+    pass->awaiting = calloc((size_t)program->item_count + 1, sizeof *pass->awaiting);
+    if (!pass->awaiting) return slc_error(SLUICE_ERR_MEMORY, "program");
     for (uint32_t i = 0; i < program->item_count; i++)
         for (int kind = 0; kind < SLC_PASS_KINDS && !slc_on_compute_lane(&program->items[i]); kind++)
             for (int previous = 0; previous < 2; previous++)
-                mark_awaited(program, &program->items[i], &pass->order[kind], previous, pass->awaited);
+                mark_awaited(program, &program->items[i], &pass->order[kind], previous, pass->awaiting);
     return SLUICE_OK;
 }
 
@@ -185,7 +186,7 @@ void slc_pass_fini(slc_pass *pass)
 {
     for (uint32_t k = 0; pass->what && k < pass->order[SLC_PASS_WHOLE].count; k++) free(pass->what[k]);
     free(pass->what);
-    free(pass->awaited);
+    free(pass->awaiting);
     free(pass->contexts[0]);
     free(pass->contexts[1]);
     free(pass->begins);
@@ -447,15 +448,27 @@ static sluice_status open_item(sluice_runtime *rt, slc_pass *pass, uint32_t inde
     return status;
 }
 
-/* Counts the next item of the compute lane as done, and wakes the communication thread if that may go on now: to wake
- * it costs both threads more than all else at the end of a slot. */
+/* Wakes the communication thread if it may go on now that an item of the compute lane has ended: to wake it costs both
+ * threads more than all else at the end of a slot. */
+static void notify_awaiting(const sluice_runtime *rt, const slc_pass *pass, uint32_t index)
+{
+    uint64_t awaiting = pass->awaiting[index];
+    if (awaiting & SLC_AWAITING_OPERATION) {
+        slc_comm_notify(rt->comm);
+        return;
+    }
+    for (uint32_t c = 0; awaiting; c++, awaiting >>= 1)
+        if (awaiting & SLC_AWAITING_CHANNEL) slc_channel_notify(rt->stage.channels[c]);
+}
+
+/* Counts the next item of the compute lane as done. */
 static sluice_status post_item(sluice_runtime *rt, slc_pass *pass, uint32_t index)
 {
     sluice_status status = slc_lane_events_record(&rt->lanes.events, &rt->compute, rt->lanes.computed_posted);
     if (status) return status;
     pass->computed++;
     slc_gate_post(&rt->lanes.computed, ++rt->lanes.computed_posted);
-    if (pass->awaited[index]) slc_comm_notify(rt->comm);
+    notify_awaiting(rt, pass, index);
     return submit_what_fits(rt, pass, 0);
 }
 

@@ -42,6 +42,12 @@ typedef struct {
                           does not run */
 } slc_lane_order;
 
+/* Bits that say what waits for an item of the compute lane: any operation; messages of channel c are
+ * SLC_AWAITING_CHANNEL << c. */
+#define SLC_AWAITING_CHANNEL UINT64_C(1)
+#define SLC_AWAITING_OPERATION (UINT64_C(1) << 63)
+_Static_assert(SLC_STAGE_CHANNELS_MAX < 63, "each channel has a bit");
+
 /* Extents are told apart up to so many parts of the longest sequence. */
 enum { SLC_PASS_EXTENTS = 1 << 16 };
 
@@ -57,7 +63,7 @@ struct slc_pass {
     slc_operation *contexts[2]; /* of each operation, in passes of either parity; a late operation has the step of the
                                    other parity */
     char **what;                /* of each operation, for messages */
-    bool *awaited;              /* [items] of the compute lane: an operation or a message may start when it has ended */
+    uint64_t *awaiting;         /* [items] of the compute lane: what may start when it has ended, as SLC_AWAITING_* */
 
     /* Messages of a stage of a pipeline; without one there are none. */
     uint32_t *messages; /* items that are messages, in order */
@@ -65,6 +71,7 @@ struct slc_pass {
     slc_message *message_contexts[2];                  /* of each message, in passes of either parity */
     slc_gate_count *counts[2];                         /* what items wait for: item i's begin at first_count[i] */
     uint32_t *first_count;                             /* [items] */
+    bool *unhurried;                                   /* [items] only the compute lane waits for this message */
     uint32_t sent;                                     /* messages of the running pass that are submitted */
     uint32_t transfer_base[2][SLC_STAGE_CHANNELS_MAX]; /* counts of each channel at the beginning of a pass */
 
