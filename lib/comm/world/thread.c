@@ -196,7 +196,8 @@ static struct timespec time_left(uint64_t due_ns)
     return (struct timespec){.tv_sec = (time_t)(left / 1000000000u), .tv_nsec = (long)(left % 1000000000u)};
 }
 
-/* Waits for any descriptor, or until something is due. True if a control connection has something to read. */
+/* Waits for any descriptor, or until something is due. True if control connections are to be looked at: one has
+ * something to read, or the time has come. */
 static bool poll_all(sluice_world *world)
 {
     struct pollfd *polls = world->polls;
@@ -216,7 +217,7 @@ static bool poll_all(sluice_world *world)
     if (ready > 0 && polls[0].revents) take_rings(world);
     for (int i = first_control; ready > 0 && i < count; i++)
         if (polls[i].revents) return true;
-    return false;
+    return ready <= 0 || slc_clock_ns() >= due;
 }
 
 /* Notes this thread's core, and returns the rank of a neighbour whose thread was last seen on it; -1: none was. */
@@ -232,19 +233,18 @@ static int core_mate(const sluice_world *world, int cpu)
     return -1;
 }
 
-/* Sleeps until something is to be done. True if a control connection woke it. */
-static bool sleep_until_woken(sluice_world *world)
+/* Sleeps until something is to be done. *looked_ns: when control connections were last looked at; 0: they are to be. A
+ * sleep that something else has ended has looked at them. */
+static void sleep_until_woken(sluice_world *world, uint64_t *looked_ns)
 {
     _Atomic uint32_t *sleeping = &world->neighbours.page->sleeping;
     const slc_transport *transport = &world->transport;
-    bool control = false;
     atomic_exchange(sleeping, 1);
     bool busy = atomic_load(&world->stop) || advance(world, slc_clock_ns());
     if (!busy && transport->table) busy = transport->table->arm(transport->self) == SLUICE_IN_PROGRESS;
-    if (!busy) control = poll_all(world);
+    if (!busy) *looked_ns = poll_all(world) ? 0 : slc_clock_ns();
     atomic_exchange(sleeping, 0);
     core_mate(world, sched_getcpu()); /* notes the core on which it woke */
-    return control;
 }
 
 /* Keeps the mean time of a block while there is plenty. */
@@ -297,11 +297,12 @@ static void leave_core(int cpu)
 
 /* A wake tends to put the woken thread on the waker's core, where both would stay and take turns. So the higher rank
  * moves away if there are cores enough, and while both are there, a thread that looks on must not keep the other from
- * working. */
-static void pause_shortly(sluice_world *world, uint64_t now_ns)
+ * working. It does not move for a look that is likely to be in vain. */
+static void pause_shortly(sluice_world *world, const idling *idle, uint64_t now_ns)
 {
     int cpu = sched_getcpu(), mate = core_mate(world, cpu);
-    if (mate >= 0 && mate < world->config.rank && !world->yield && now_ns - world->aside_ns > aside_period_ns) {
+    const bool moves = mate >= 0 && mate < world->config.rank && !world->yield && idle->vain <= VAIN_MOST;
+    if (moves && now_ns - world->aside_ns > aside_period_ns) {
         world->aside_ns = now_ns;
         leave_core(cpu);
         return;
@@ -356,10 +357,10 @@ static void *thread_main(void *argument)
         }
         if (let_gather(world, &pace)) continue;
         if (looks_on(world, &idle, now)) {
-            pause_shortly(world, now);
+            pause_shortly(world, &idle, now);
             continue;
         }
-        if (sleep_until_woken(world)) looked_ns = 0;
+        sleep_until_woken(world, &looked_ns);
     }
     if (slc_failed(&world->failure) && !world->acknowledged) acknowledge_failure(world);
     if (world->comm.messages.pending) cancel_messages(world); /* it leaves with operations unfinished */
