@@ -3,16 +3,17 @@
 
 #include "bench/estimate/pace.h"
 #include "bench/train/options/options.h"
+#include "lib/base/error_line.h"
 
 typedef struct {
     const slc_training_options *training; /* checked */
     int ranks, ranks_a_host;
     slc_pace pace;
     sluice_model_config model;
-    uint32_t length;      /* tokens a sequence; 0 for images */
-    uint64_t data_bytes;  /* what the training data keep in memory */
-    uint32_t length_step; /* of their micro-batches; 0: all are of one length */
-    char no_data[240];    /* why they are not counted; "": they are */
+    uint32_t length;               /* tokens a sequence; 0 for images */
+    uint64_t data_bytes;           /* what the training data keep in memory */
+    uint32_t length_step;          /* of their micro-batches; 0: all are of one length */
+    char no_data[SLC_ERROR_BYTES]; /* why they are not counted; "": they are */
 } slc_survey;
 
 /* Finds the model, and opens the data once to know what they keep. Data that was not asked for and cannot be opened is

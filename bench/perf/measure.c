@@ -11,6 +11,7 @@
 #include "bench/perf/plain_copy.h"
 #include "bench/perf/ring.h"
 #include "lib/base/clock.h"
+#include "lib/base/error_line.h"
 #include "lib/base/host/host_identity.h"
 #include "lib/base/status.h"
 
@@ -159,7 +160,7 @@ static sluice_status check_memory(const slc_perf *perf)
     double refusals = own != SLUICE_OK;
     free(hosts);
     if (status) return status;
-    char line[512];
+    char line[SLC_ERROR_BYTES];
     snprintf(line, sizeof line, "%s", own ? sluice_last_error() : "another rank could not have the memory of -e");
     status = sluice_world_all_reduce(perf->world, &refusals, 1);
     return status || refusals <= 0 ? status : slc_error(SLUICE_ERR_ARGUMENT, "%s", line);

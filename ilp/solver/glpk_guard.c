@@ -6,6 +6,7 @@
  * asks whether the work is still wanted. */
 #include "ilp/solver/slot_program.h"
 
+#include "lib/base/error_line.h"
 #include "lib/base/numbers/floats.h"
 #include "lib/base/status.h"
 
@@ -21,7 +22,7 @@ typedef struct {
     void *context;
     sluice_status status;
     jmp_buf out;
-    char words[200], line[512]; /* the solver's last; this thread's error line */
+    char words[200], line[SLC_ERROR_BYTES]; /* the solver's last; this thread's error line */
     const slc_cancel *cancel;
     bool cancelled;
 } guard;

@@ -2,6 +2,7 @@
  * hands it the functions. */
 #pragma once
 
+#include "lib/base/error_line.h"
 #include "lib/plan/effort/cancel.h"
 #include "lib/plan/profile.h"
 
@@ -41,7 +42,7 @@ typedef struct {
     uint64_t dp_bytes;          /* what dp with the serial schedule needs, reserved bytes included */
     slc_plan_forecast forecast; /* by the simulator, with the request's times or those estimated; no `why` */
     char member[48];            /* name in the joint search, if the schedule is of it */
-    char note[200];             /* problems on the way that planning survived; else empty */
+    char note[SLC_ERROR_BYTES]; /* problems on the way that planning survived; else empty */
 } slc_plan_answer;
 
 /* Makes a plan. It is deterministic: the same job and request give the same plan on every rank.

@@ -42,9 +42,9 @@ typedef struct {
     double model_s;  /* the slot model's objective for its answer; 0: it found none */
     double first_s;  /* seconds until the first valid plan */
     double solver_s, total_s;
-    double effort_s;        /* nominal seconds that were spent */
-    slc_planning_end ended; /* why planning ended */
-    char note[200];         /* problems on the way that planning survived; else empty */
+    double effort_s;            /* nominal seconds that were spent */
+    slc_planning_end ended;     /* why planning ended */
+    char note[SLC_ERROR_BYTES]; /* problems on the way that planning survived; else empty */
 } slc_joint_answer;
 
 /* The times that the slot model reads. */

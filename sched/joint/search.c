@@ -135,7 +135,7 @@ bool slc_joint_has_model(const slc_joint_request *r)
 
 void slc_joint_note_problem(slc_joint_search *j, sluice_status status)
 {
-    snprintf(j->answer->note, sizeof j->answer->note, "planning was cut short (%s: %.140s)", sluice_status_name(status),
+    snprintf(j->answer->note, sizeof j->answer->note, "planning was cut short (%s: %s)", sluice_status_name(status),
              sluice_last_error());
 }
 

@@ -209,7 +209,7 @@ static void divide_distance(planning *p, const slc_joint_request *ask, const slc
     if (ask->quick || found->ended == SLC_PLANNING_PAYS_NO_MORE || found->ended == SLC_PLANNING_TIME_LIMIT) return;
     sluice_status status = slc_distance_find(ask, found, found->bound_s, DISTANCE_SHARE * found->effort_s, distance);
     if (status && !*note)
-        snprintf(note, sizeof p->answer->note, "the distance to the bound was not divided (%s: %.120s)",
+        snprintf(note, sizeof p->answer->note, "the distance to the bound was not divided (%s: %s)",
                  sluice_status_name(status), sluice_last_error());
 }
 

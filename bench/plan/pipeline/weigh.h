@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bench/plan/pipeline/pipelined.h"
+#include "lib/base/error_line.h"
 
 enum { SLC_WEIGHED_MAX = 128 };
 
@@ -15,7 +16,7 @@ typedef struct {
     double idle_share;      /* of a pipeline: of its step, the mean of the stages */
     double exposed_s;       /* without a pipeline: compute waits for transfers */
     uint64_t bytes;         /* of a rank */
-    char why[256];
+    char why[SLC_ERROR_BYTES];
 } slc_weighed;
 
 typedef struct {

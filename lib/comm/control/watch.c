@@ -6,6 +6,7 @@
 #include "lib/comm/control/watch.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/error_line.h"
 #include "lib/base/log.h"
 #include "lib/comm/control/stage_words.h"
 
@@ -72,7 +73,7 @@ static void list_all(const slc_control *control, char *text, size_t bytes)
 
 static void fail_with_list(slc_control *control, const char *what)
 {
-    char all[880];
+    char all[SLC_ERROR_BYTES - 128]; /* what stands around it is shorter */
     list_all(control, all, sizeof all);
     slc_failure_set(control->failure, SLUICE_ERR_MISMATCH, SLC_TELL_FACT, "%s: %s: all ranks must make the same calls",
                     what, all);

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 enum { STRANGERS = 64, GREETING_NS = 100000000 }; /* newcomers at a time */
+enum { REFUSAL_BYTES = 512 };                     /* of a refusal, which tells numbers and no names */
 static const uint64_t farewell_ns = 300000000u;
 static const char magic[8] = {'S', 'L', 'U', 'I', 'C', 'E', 'R', '\n'};
 
@@ -38,7 +39,7 @@ typedef struct {
     char magic[8];
     uint32_t version;
     int32_t status; /* SLUICE_OK: welcome */
-    char line[512];
+    char line[REFUSAL_BYTES];
 } answer;
 
 typedef struct {
@@ -124,7 +125,7 @@ static const char *judge(const reception *room, const greeting *hello, char *lin
 /* Takes a newcomer in, or turns it away, when its whole greeting is here. */
 static sluice_status admit(reception *room, stranger *who)
 {
-    char line[400];
+    char line[REFUSAL_BYTES];
     bool fatal;
     if (memcmp(who->hello.magic, magic, sizeof magic)) {
         forget(who); /* some other program; it would not understand an answer */

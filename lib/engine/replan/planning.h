@@ -35,7 +35,7 @@ typedef struct {
     slc_times times;             /* empty if nothing was measured */
     sluice_step_parts predicted; /* from measured times, before the first step; all 0: none */
     slc_plan_forecast forecast;  /* and the rest of its slc_plan_answer */
-    char member[48], note[200];
+    char member[48], note[SLC_ERROR_BYTES];
 } slc_current_plan;
 
 /* A plan that does not run, and comes back. */
