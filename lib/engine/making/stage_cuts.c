@@ -108,6 +108,12 @@ static sluice_status over_budget(sluice_runtime *rt, const slc_stages_request *r
         larger.budget_bytes = needs;
         status = cut_all(rt, &larger, &needs);
     }
+    if (status == SLUICE_ERR_BUDGET && larger.budget_bytes != request->budget_bytes)
+        return slc_error(SLUICE_ERR_BUDGET,
+                         "no cuts into %u stages fit a budget of %llu bytes in all phases of optimizer %s, nor one of "
+                         "%llu (%s), the largest that was tried; give more, or fewer stages",
+                         request->stages, (unsigned long long)request->budget_bytes, rt->optimizer.name,
+                         (unsigned long long)larger.budget_bytes, slc_size_of(larger.budget_bytes).text);
     if (status) return status;
     return slc_error(SLUICE_ERR_BUDGET,
                      "no cuts into %u stages fit a budget of %llu bytes in all phases of optimizer %s; the smallest "
@@ -226,7 +232,8 @@ static sluice_status make_all(sluice_runtime *rt, const slc_stages_request *requ
     return status ? status : keep_schedule(stage);
 }
 
-/* Gives every rank the text of the plan that is kept, whose file rank 0 has; NULL: none is. */
+/* Gives every rank the text of the plan that is kept, whose file rank 0 has; NULL: none is. The caller frees it, after
+ * an error too. */
 static sluice_status share_kept(sluice_runtime *rt, char **text)
 {
     size_t length = 0;
@@ -249,13 +256,13 @@ sluice_status slc_stage_cut(sluice_runtime *rt, uint64_t budget_bytes)
 {
     char *kept;
     sluice_status status = share_kept(rt, &kept);
-    if (status) return status;
     slc_stages_request request = make_request(rt, budget_bytes);
     request.kept = kept;
     list_phases(rt);
-    status = make_all(rt, &request);
+    const bool shared = !status;
+    if (shared) status = make_all(rt, &request);
     free(kept);
-    return kept ? slc_error_context(status, "plan %s", rt->planning.kept) : status;
+    return shared && rt->planning.kept ? slc_error_context(status, "plan %s", rt->planning.kept) : status;
 }
 
 void slc_stage_phases_free(sluice_runtime *rt)
