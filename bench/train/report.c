@@ -148,9 +148,11 @@ static json_t *saves_json(const slc_training_saved *saved)
 json_t *slc_training_settings_json(const slc_training_options *o)
 {
     json_t *settings = json_object();
-    slc_training_options_json(o, SLC_REPORTED | SLC_MEASURED, settings);
-    json_object_set_new(settings, "onebit", slc_training_onebit_json(o));
-    return settings;
+    if (!slc_training_options_json(o, SLC_REPORTED | SLC_MEASURED, settings) &&
+        !json_object_set_new(settings, "onebit", slc_training_onebit_json(o)))
+        return settings;
+    json_decref(settings);
+    return NULL;
 }
 
 json_t *slc_training_run_json(const sluice_world *world, const slc_training_options *o, const slc_training_result *r)

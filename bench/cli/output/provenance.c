@@ -39,7 +39,7 @@ char *slc_date_now(char text[32])
     return write_date(time(NULL), text);
 }
 
-static json_t *text_json(const char *text)
+json_t *slc_plain_text_json(const char *text)
 {
     json_t *whole = json_string(text);
     char *plain = whole ? NULL : strdup(text);
@@ -54,8 +54,8 @@ static json_t *text_json(const char *text)
 static json_t *command_line_json(void)
 {
     json_t *line = json_array();
-    json_array_append_new(line, text_json(program_name));
-    for (int i = 1; i < word_count; i++) json_array_append_new(line, text_json(words[i]));
+    json_array_append_new(line, slc_plain_text_json(program_name));
+    for (int i = 1; i < word_count; i++) json_array_append_new(line, slc_plain_text_json(words[i]));
     return line;
 }
 
@@ -70,7 +70,7 @@ static json_t *variables_json(void)
         char name[128];
         if (!equals || strncmp(*at, prefix, strlen(prefix)) || !strncmp(*at, secret, strlen(secret))) continue;
         if (snprintf(name, sizeof name, "%.*s", (int)(equals - *at), *at) >= (int)sizeof name) continue;
-        json_object_set_new(variables, name, text_json(equals + 1)); /* a name that is no UTF-8 is left out */
+        json_object_set_new(variables, name, slc_plain_text_json(equals + 1)); /* a name that is no UTF-8 is left out */
     }
     return variables;
 }

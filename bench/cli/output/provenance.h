@@ -11,6 +11,10 @@ void slc_provenance_begin(const char *program, int argc, char **argv);
 char *slc_provenance_began(char text[32]);
 char *slc_date_now(char text[32]);
 
+/* Returns the text as JSON. A text that is no UTF-8, as the name of a file may be, has question marks in it. NULL: no
+ * memory. */
+json_t *slc_plain_text_json(const char *text);
+
 /* Adds "command_line", "variables" and "date" to an object that has them not: the words of the command line, the
  * settings that the environment makes, and when the process began. Other values, and a process that has noted nothing,
  * stay as they are. */

@@ -4,7 +4,9 @@
 
 #include "bench/cli/output/result_file.h"
 #include "bench/train/options/options.h"
+#include "lib/base/status.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef enum { VALUE, FITS, PLANNED, FIRST_LOSS, LAST_LOSS, INTERRUPTED } column_kind;
@@ -73,15 +75,17 @@ static void put_quoted(FILE *file, const char *text)
 /* Writes a list of texts with spaces between. */
 static void put_list(FILE *file, const json_t *list)
 {
-    char text[4096] = "";
-    size_t index, used = 0;
+    char *text = NULL;
+    size_t index, bytes;
     json_t *item;
+    FILE *words = open_memstream(&text, &bytes);
+    if (!words) return;
     json_array_foreach ((json_t *)list, index, item) {
         const char *word = json_string_value(item);
-        if (word && used < sizeof text)
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? " " : "", word);
+        if (word) fprintf(words, "%s%s", ftell(words) ? " " : "", word);
     }
-    put_quoted(file, text);
+    if (!fclose(words)) put_quoted(file, text);
+    free(text);
 }
 
 /* Whole numbers are exact, so they are not written through a double's nine digits. A value that is not there, or is
@@ -123,7 +127,8 @@ static bool has_column(const char *name)
     return false;
 }
 
-/* The options that a number depends on, in the order of their table, as keys of an object. */
+/* Returns the options that a number depends on, in the order of their table, as keys of an object; NULL without memory.
+ */
 static json_t *list_options(void)
 {
     slc_training_options defaults;
@@ -131,12 +136,14 @@ static json_t *list_options(void)
     const char *name;
     json_t *value;
     slc_training_options_init(&defaults);
-    slc_training_options_json(&defaults, SLC_REPORTED | SLC_MEASURED, all);
+    int failed = slc_training_options_json(&defaults, SLC_REPORTED | SLC_MEASURED, all);
     json_object_foreach (all, name, value) {
-        if (!has_column(name)) json_object_set(others, name, value);
+        if (!has_column(name)) failed |= json_object_set(others, name, value);
     }
     json_decref(all);
-    return others;
+    if (!failed) return others;
+    json_decref(others);
+    return NULL;
 }
 
 /* ---- Lines ---- */
@@ -146,16 +153,18 @@ typedef struct {
     json_t *options; /* those that are columns, in their order */
 } table;
 
-static void begin_table(table *csv, FILE *file)
+static sluice_status begin_table(table *csv, FILE *file)
 {
     const char *name;
     json_t *value;
     *csv = (table){.file = file, .options = list_options()};
+    if (!csv->options) return slc_error(SLUICE_ERR_MEMORY, "columns of options");
     for (int i = 0; i < COLUMNS; i++) fprintf(file, "%s%s", i ? "," : "", columns[i].name);
     json_object_foreach (csv->options, name, value) fprintf(file, ",%s", name);
     for (int i = 0; i < MACHINE_COLUMNS; i++) fprintf(file, ",%s", machine_columns[i]);
     for (int i = 0; i < RUN_COLUMNS; i++) fprintf(file, ",%s", run_columns[i]);
     fputc('\n', file);
+    return SLUICE_OK;
 }
 
 static void put_field(FILE *file, const json_t *value)
@@ -197,7 +206,11 @@ sluice_status slc_bench_results_write_csv(const slc_bench_results *results, cons
     sluice_status status = slc_result_file_open(path, &file);
     if (status || !file.file) return status;
     table csv;
-    begin_table(&csv, file.file);
+    status = begin_table(&csv, file.file);
+    if (status) {
+        slc_result_file_abandon(&file);
+        return status;
+    }
     put_rows(&csv, results->runs, "1", results);
     put_rows(&csv, results->misfits, "0", results);
     put_rows(&csv, results->failures, "", results);

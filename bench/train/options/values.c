@@ -4,6 +4,7 @@
 #include "bench/train/options/options.h"
 
 #include "bench/cli/device_transport.h"
+#include "bench/cli/output/provenance.h"
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/options/onebit_options.h"
 #include "bench/train/options/optimizer_options.h"
@@ -77,7 +78,8 @@ static json_t *paths_json(const char *const *list, uint64_t count)
     return paths;
 }
 
-static json_t *value_json(const slc_training_options *o, const slc_option *row)
+/* `plain`: a text that is no UTF-8 is written as well as JSON can hold it; else there is no value then. */
+static json_t *value_json(const slc_training_options *o, const slc_option *row, bool plain)
 {
     const char *field = (const char *)o + row->field;
     double real;
@@ -85,7 +87,9 @@ static json_t *value_json(const slc_training_options *o, const slc_option *row)
     if (row->type == SLC_OPTION_SET)
         return row->field == offsetof(slc_training_options, eval_data) ? paths_json(o->eval_data, o->eval_data_count)
                                                                        : paths_json(o->data, o->data_count);
-    if (row->type == SLC_OPTION_TEXT) return text_of(o, row) ? json_string(text_of(o, row)) : json_null();
+    const char *text = row->type == SLC_OPTION_TEXT ? text_of(o, row) : NULL;
+    if (text) return plain ? slc_plain_text_json(text) : json_string(text);
+    if (row->type == SLC_OPTION_TEXT) return json_null();
     memcpy(&real, field, sizeof real);
     memcpy(&count, field, sizeof count);
     if (row->type == SLC_OPTION_REAL) return json_real(real);
@@ -117,7 +121,7 @@ int slc_training_options_json(const slc_training_options *o, unsigned uses, json
         if (!(row->flags & uses) || !has_value(o, row, &open)) continue;
         snprintf(key, sizeof key, "%s", row->name);
         for (char *dash; uses & SLC_REPORTED && (dash = strchr(key, '-'));) *dash = '_';
-        failed = json_object_set_new(settings, key, open ? json_null() : value_json(&filled, row));
+        failed = json_object_set_new(settings, key, open ? json_null() : value_json(&filled, row, uses & SLC_REPORTED));
     }
     return failed;
 }
@@ -130,7 +134,8 @@ json_t *slc_training_options_given_json(const slc_training_options *o)
         const char *name = rows[i].name;
         const bool of_files = !strcmp(name, "config") || !strcmp(name, "recipe") || !strcmp(name, "overwrite");
         if (!o->typed[i] || of_files) continue;
-        json_object_set_new(given, name, rows[i].type == SLC_OPTION_FLAG ? json_true() : value_json(o, &rows[i]));
+        json_object_set_new(given, name,
+                            rows[i].type == SLC_OPTION_FLAG ? json_true() : value_json(o, &rows[i], false));
     }
     return given;
 }
