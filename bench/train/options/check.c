@@ -106,6 +106,10 @@ static sluice_status check_pipeline(slc_training_options *o)
     static const char *const own[] = {"pipeline-chunks", "pipeline-cuts"};
     static const char *const later[] = {"plan-out", "profile-out", "lossy", "micro-batches-from", "pld"};
     const uint64_t stages = slc_training_stages(o);
+    if (!strcmp(o->pipeline, "auto"))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "--pipeline auto: training takes a number of stages; sluice plan --pipeline "
+                         "auto says which is fastest on paper");
     if (stages == UINT64_MAX)
         return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline %s: give off, or from 2 to %d stages", o->pipeline,
                          SLC_TRAINING_STAGES_MOST);

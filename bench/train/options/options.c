@@ -274,7 +274,7 @@ static const slc_option fixed_rows[] = {
     {"pipeline-chunks", "V", RESOURCES, COUNT, FIELD(pipeline_chunks), "0", SLC_REPORTED,
      "Pieces of the model that each stage holds; 0: 2 with interleaved, else 1", 0, 8, CONFIG(pipeline_chunks)},
     {"pipeline-cuts", "LIST", RESOURCES, TEXT, FIELD(pipeline_cuts), "auto", SLC_REPORTED,
-     "First layer of each piece but the first, as h.4,h.8,head, or a file with such names; auto: by estimated times",
+     "First layer of each piece but the first, as h.4,h.8,head, or a file with such names; auto: by measured times",
      CONFIG(pipeline_cuts)},
     {"plan", "FILE", RESOURCES, TEXT, FIELD(plan), NULL, SLC_REPORTED | SLC_MEASURED,
      "Run this plan, which --plan-out or sluice plan has written, instead of making one", CONFIG(plan_file)},
