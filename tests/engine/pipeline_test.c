@@ -121,7 +121,7 @@ static void promises_hold_for_long(void **state)
                     t.cuts[0] = 0;
                     t.strategy = strategies[draw(&seed, sizeof strategies / sizeof *strategies)];
                     t.each = trial_models[model].head != SLUICE_HEAD_TOKENS && draw(&seed, 3) == 0;
-                    t.steps = STEPS_MOST;
+                    t.steps = STEPS_LONG;
                     if (!test_takes(number, 1)) continue;
                     trial_check(&t);
                     t.precision = SLUICE_FP32; /* promise 2 is of it, of one replica */
@@ -131,14 +131,36 @@ static void promises_hold_for_long(void **state)
                 }
 }
 
-/* A checkpoint of three stages, written while they train on, is gone on from by as many, by fewer, and by one rank. */
+/* The steps that many_steps_end_alike makes, all trials together: the argument behind "many_steps". */
+static uint32_t many_steps = 40;
+
+/* No message is lost and no bit changes over many steps, in each schedule and with replicas. `./dev stress pipelines`
+ * asks for it under the thread sanitizer, in whose build gates and channels pause at random. */
+static void many_steps_end_alike(void **state)
+{
+    static const trial ways[] = {
+        {PLAIN, .stages = 3, .chunks = 1, .schedule = "gpipe", .seed = 21},
+        {PLAIN, .stages = 4, .chunks = 1, .schedule = "1f1b", .seed = 22},
+        {PLAIN, .stages = 2, .chunks = 2, .schedule = "interleaved", .seed = 23},
+        {PLAIN, .stages = 2, .replicas = 2, .chunks = 1, .schedule = "1f1b", .strategy = "fsdp", .seed = 24},
+    };
+    const uint32_t count = sizeof ways / sizeof *ways, each = many_steps / count;
+    (void)state;
+    for (uint32_t i = 0; i < count; i++) {
+        trial t = ways[i];
+        t.steps = each < 2 ? 2 : each < STEPS_MOST ? each : STEPS_MOST; /* the first two are evaluated */
+        trial_check(&t);
+    }
+}
+
+/* A checkpoint of four stages, written while they train on, is gone on from by as many, by two, and by one rank. */
 static void checkpoints_fit_any_stages(void **state)
 {
     (void)state;
     for (uint32_t model = 0; model < MODELS; model += 3) {
         saved_trial s;
-        saved_trial_make(&(trial){PLAIN, .model = model, .stages = 3, .schedule = "1f1b", .seed = 9}, 1, 1, &s);
-        for (uint32_t stages = 3; stages; stages--) {
+        saved_trial_make(&(trial){PLAIN, .model = model, .stages = 4, .schedule = "1f1b", .seed = 9}, 1, 1, &s);
+        for (uint32_t stages = 4; stages; stages /= 2) {
             s.next.trial.stages = stages;
             saved_trial_go_on(&s, &s.whole);
         }
@@ -430,7 +452,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(wrong_uses_are_refused),
     };
     const struct CMUnitTest longer[] = {cmocka_unit_test(promises_hold_for_long)};
+    const struct CMUnitTest many[] = {cmocka_unit_test(many_steps_end_alike)};
     if (argc > 1 && !strcmp(argv[1], "long")) return cmocka_run_group_tests(longer, NULL, NULL);
+    if (argc > 1 && !strcmp(argv[1], "many_steps")) {
+        if (argc > 2) many_steps = (uint32_t)strtoul(argv[2], NULL, 10);
+        return cmocka_run_group_tests(many, NULL, NULL);
+    }
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

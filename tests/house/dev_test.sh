@@ -168,6 +168,7 @@ refused 'an argument is empty' test ''
 refused 'no test.s name matches "nonsense"' test nonsense
 refused 'no part "nonsense"; the parts are absent bad good' test --all nonsense
 refused 'a number of steps or plans, not "many"' stress many
+refused 'a number of steps or plans, not "many"' stress pipelines many
 refused 'no option "--right"' budget --right
 
 # ---- Forms ----

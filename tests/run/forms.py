@@ -19,6 +19,7 @@ EMULATED_TARGETS = ["sluice_command", "sluice_lab", "tests/cuda_emulated/all", "
                     "docs/examples/all", "plugins/transport/all", "plugins/nccl/shim/all", "tests/nccl/bed/hostcuda/all",
                     "tests/nccl/bed/hostnccl/all", "tests/nccl/all", "model_golden_models_test", "tests_models_cuda_test",
                     "tests_gpu_memory_test", "tests_gpu_checkpoint_test", "tests_onebit_cuda_test"]
+OF_PIPELINES = r"^tests\.(lab_)?pipeline|^sched\.(pipeline|stage|partition|deadlock)|^comm\.(channel|lines)_"
 STRICT, LENIENT = ["-DSLUICE_WERROR=ON"], ["-DSLUICE_WERROR=OFF"]  # sanitizers make gcc warn of what is not so
 
 
@@ -80,6 +81,12 @@ def stress(steps, plans, kills, worlds, seeds=None):
         yield Command(name, "stress", argv, {**env, **(seeds or {})}, limit_s=900 + rounds, needs=preset)
 
 
+def stress_pipelines(steps):
+    """So many steps of pipelines; the preset tsan is built before."""
+    argv, env = program("tsan", "pipeline_test", "many_steps", steps)
+    return Command(f"{steps} steps of pipelines, tsan", "stress", argv, env, limit_s=900 + steps, needs="tsan")
+
+
 def gate():
     return Command("lint", "style", ["./dev", "lint"])
 
@@ -139,11 +146,23 @@ def stressed(steps, plans):
                            *stress(steps, plans, 100, 20)])
 
 
+def stressed_pipelines(steps):
+    """All that holds of pipelines, the long tests among them, and many steps with random pauses."""
+    return Form(f"stress pipelines {steps}", [Preset("release", 1, STRICT, ["-R", OF_PIPELINES]),
+                                              Preset("tsan", 1, LENIENT, None), stress_pipelines(steps)])
+
+
+def stress_of(words):
+    if words[:1] == ["pipelines"]:
+        return stressed_pipelines(*map(int, words[1:]))
+    return stressed(*map(int, words))
+
+
 def form_of(name):
     """Returns the form of this name."""
     word, _, rest = name.partition(" ")
     return {"test": usual, "quick": quick, "all": lambda: everything(rest), "pattern": lambda: named(rest),
-            "stress": lambda: stressed(*map(int, rest.split()))}[word]()
+            "stress": lambda: stress_of(rest.split())}[word]()
 
 
 if __name__ == "__main__":

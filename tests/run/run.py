@@ -480,7 +480,8 @@ def main(words):
         signal.signal(number, interrupt)
     try:
         if words[:1] == ["stress"]:
-            form = forms.stressed(*map(count_asked_for, words[1:]))
+            of = words[1:2] if words[1:2] == ["pipelines"] else []
+            form = forms.stress_of(of + [count_asked_for(word) for word in words[1 + len(of):]])
         else:
             form = form_asked_for(words[1:])
     except Mistake as mistake:

@@ -6,7 +6,7 @@
 #include <sluice/model.h>
 
 enum { BATCH = 2, LENGTH = 6, VOCABULARY = 37, IMAGE = 8, MICRO_BATCHES_MAX = 8, LAYERS = 4 };
-enum { STEPS = 3, STEPS_MOST = 50, REPLICAS_MAX = 3, LIMIT_S = 120 };
+enum { STEPS = 3, STEPS_LONG = 50, STEPS_MOST = 2500, REPLICAS_MAX = 3, LIMIT_S = 120 };
 enum { SHARED_BYTES = 65536, PIXELS = BATCH * IMAGE * IMAGE };
 
 enum { MODELS = 5 };
