@@ -55,6 +55,8 @@ typedef struct {
     double simulated, measured; /* idle shares, means of the stages */
     double step_s;              /* the mean of the ranks, as cpu_s a step */
     double cpu_s, message_s;    /* the engine's own CPU on the rank that takes most for a message */
+    double all_s, messages;     /* of a step, all ranks together */
+    double more_s;              /* what each message takes that the row before lacks; NaN: the first row */
 } pipeline_row;
 
 static sluice_status join_ranks(sluice_world *world, const slc_sleeping_row *own, pipeline_row *row)
@@ -67,6 +69,8 @@ static sluice_status join_ranks(sluice_world *world, const slc_sleeping_row *own
         row->measured += all[r].idle_share / ranks;
         row->simulated += all[r].simulated_share / ranks;
         row->step_s += all[r].step_s / ranks;
+        row->all_s += all[r].cpu_s;
+        row->messages += all[r].messages;
         if (all[r].cpu_s / all[r].messages < row->message_s) continue;
         row->message_s = all[r].cpu_s / all[r].messages;
         row->cpu_s = all[r].cpu_s;
@@ -95,29 +99,31 @@ static void print_head(FILE *out, const slc_sleeping *m, const sluice_world *wor
             sluice_world_size(world), m->schedule, m->chunks, m->chunks == 1 ? "" : "s", m->layers,
             m->layers == 1 ? "" : "s", sluice_world_path(world), 1e3 * m->forward_s, 1e3 * m->backward_s, m->factor,
             (double)m->message_bytes / 1024, m->steps);
-    fprintf(out, "# %13s %9s | %8s %9s %8s %8s | %10s %9s\n", "micro-batches", "step", "formula", "simulator",
-            "measured", "off", "a message", "of a step");
+    fprintf(out, "# %13s %9s | %8s %9s %8s %8s | %10s %9s %9s\n", "micro-batches", "step", "formula", "simulator",
+            "measured", "off", "a message", "of a step", "each more");
     fprintf(out, "# %13s %9s | %8s %9s %8s %8s | %10s %9s\n", "aim", "", "", "", "", "<= 5 %", "<= 50 us", "<= 1 %");
 }
 
 static void print_row(FILE *out, const pipeline_row *row)
 {
     const double off = row->measured / expected(row) - 1, share = row->cpu_s / row->step_s;
-    char formula[16] = "-";
+    char formula[16] = "-", more[16] = "-";
     if (!isnan(row->formula)) snprintf(formula, sizeof formula, "%.2f %%", 100 * row->formula);
-    fprintf(out, "  %13u %6.1f ms | %8s %7.2f %% %6.2f %% %+6.1f %%%s | %7.1f us%s %7.3f %%%s\n", row->micro_batches,
-            1e3 * row->step_s, formula, 100 * row->simulated, 100 * row->measured, 100 * off,
+    if (!isnan(row->more_s)) snprintf(more, sizeof more, "%.1f us", 1e6 * row->more_s);
+    fprintf(out, "  %13u %6.1f ms | %8s %7.2f %% %6.2f %% %+6.1f %%%s | %7.1f us%s %7.3f %%%s %8s\n",
+            row->micro_batches, 1e3 * row->step_s, formula, 100 * row->simulated, 100 * row->measured, 100 * off,
             miss(fabs(off) > aim_idle), 1e6 * row->message_s, miss(row->message_s > aim_message_s), 100 * share,
-            miss(share > aim_share));
+            miss(share > aim_share), more);
     fflush(out);
 }
 
 static json_t *row_json(const pipeline_row *row)
 {
-    return json_pack("{s:i, s:f, s:o, s:f, s:f, s:f, s:f, s:f}", "micro_batches", (int)row->micro_batches, "step_s",
-                     row->step_s, "formula", isnan(row->formula) ? json_null() : json_real(row->formula), "simulated",
-                     row->simulated, "measured", row->measured, "off", row->measured / expected(row) - 1,
-                     "cpu_a_message_s", row->message_s, "cpu_share", row->cpu_s / row->step_s);
+    return json_pack("{s:i, s:f, s:o, s:f, s:f, s:f, s:f, s:f, s:o}", "micro_batches", (int)row->micro_batches,
+                     "step_s", row->step_s, "formula", isnan(row->formula) ? json_null() : json_real(row->formula),
+                     "simulated", row->simulated, "measured", row->measured, "off", row->measured / expected(row) - 1,
+                     "cpu_a_message_s", row->message_s, "cpu_share", row->cpu_s / row->step_s, "cpu_each_more_s",
+                     isnan(row->more_s) ? json_null() : json_real(row->more_s));
 }
 
 static sluice_status write_json(slc_result_file *file, const pipeline_options *o, const sluice_world *world,
@@ -141,6 +147,7 @@ static sluice_status measure_row(sluice_world *world, const pipeline_options *o,
     const double others = sluice_world_size(world) - 1.0;
     slc_sleeping_row own;
     *row = (pipeline_row){.micro_batches = micro_batches,
+                          .more_s = NAN,
                           .formula = o->model.factor > 1 ? NAN : others / (o->model.chunks * micro_batches + others)};
     sluice_status status = slc_sleeping_train(world, &o->model, micro_batches, &own);
     return status ? status : join_ranks(world, &own, row);
@@ -150,6 +157,7 @@ static sluice_status measure(sluice_world *world, const pipeline_options *o, FIL
 {
     sluice_status status = SLUICE_OK;
     const char *at = o->micro_batches;
+    pipeline_row before = {0};
     if (table) print_head(table, &o->model, world);
     while (!status && *at) {
         pipeline_row row;
@@ -161,6 +169,9 @@ static sluice_status measure(sluice_world *world, const pipeline_options *o, FIL
         at = *end ? end + 1 : end;
         status = measure_row(world, o, (uint32_t)micro_batches, &row);
         if (status || !table) continue;
+        if (before.messages > 0 && row.messages > before.messages)
+            row.more_s = (row.all_s - before.all_s) / (row.messages - before.messages);
+        before = row;
         print_row(table, &row);
         json_array_append_new(rows, row_json(&row));
     }
