@@ -16,7 +16,9 @@ from results import median, with_aim
 PYTORCH_AIM = 0.6         # time over PyTorch's fastest schedule
 OF_ALONE_AIM = 0.9        # that ratio over the ratio of one rank alone
 PREDICTED_AIM = 0.10      # a step in namespaces, off its prediction before the first one
-WITHOUT_AIM = {("1gbit", 2, "1f1b"): 0.33, ("1gbit", 2, "interleaved"): 0.30}  # over the fastest without a pipeline
+# Over the fastest without a pipeline: by link, ranks and schedule.
+WITHOUT_AIM = {("1gbit", 2, "1f1b"): 0.33, ("1gbit", 2, "interleaved"): 0.30, ("4gbit", 2, "interleaved"): 0.90,
+               ("1gbit", 4, "1f1b"): 0.50, ("1gbit", 4, "interleaved"): 0.50}
 
 
 def fastest(runs, wanted):
@@ -34,7 +36,8 @@ def predicted(runs):
 
 
 def compare(link, ranks, runs):
-    alone = median(runs["sluice", "alone"], "step_s") / median(runs["pytorch", "alone"], "step_s")
+    both = ("pytorch", "alone") in runs
+    alone = median(runs["sluice", "alone"], "step_s") / median(runs["pytorch", "alone"], "step_s") if both else None
     peer = fastest(runs, lambda who, name: who == "pytorch" and name != "alone")
     without = fastest(runs, lambda who, name: who == "sluice" and name != "alone" and not name.startswith("pipeline-"))
     for who, name in sorted(runs):
@@ -58,19 +61,22 @@ def compare(link, ranks, runs):
 
 
 def show(link, runs, rows):
-    print(f"\n{link}: one rank alone: ours {median(runs['sluice', 'alone'], 'step_s'):.2f} s, "
-          f"PyTorch {median(runs['pytorch', 'alone'], 'step_s'):.2f} s")
+    peer = f", PyTorch {median(runs['pytorch', 'alone'], 'step_s'):.2f} s" if ("pytorch", "alone") in runs else ""
+    print(f"\n{link}: one rank alone: ours {median(runs['sluice', 'alone'], 'step_s'):.2f} s{peer}")
     for who, name in sorted(runs):
         if name != "alone" and not name.startswith("pipeline-"):
-            print(f"  {who:<8} {name:<12} {median(runs[who, name], 'step_s'):7.2f} s")
-    print(f"{'ours':<12} {'cuts':<14} {'step s':>7} {'PyTorch':<12} {'its s':>6} {'ratio':>6}  aim   {'of alone':>8}  aim"
+            peak = f"  {median(runs[who, name], 'peak_bytes') / 2**20:6.0f} MiB" if who == "sluice" else ""
+            print(f"  {who:<8} {name:<12} {median(runs[who, name], 'step_s'):7.2f} s{peak}")
+    print(f"{'ours':<12} {'cuts':<14} {'step s':>7} {'MiB':>5} {'PyTorch':<12} {'its s':>6} {'ratio':>6}  aim   {'of alone':>8}  aim"
           f"   {'without':<8} {'its s':>6} {'ratio':>6}")
     for row in rows:
-        line = f"{row['schedule']:<12} {','.join(row['cuts']):<14} {row['step_s']:7.2f} "
+        line = f"{row['schedule']:<12} {','.join(row['cuts']):<14} {row['step_s']:7.2f} {row['peak_bytes'] / 2**20:5.0f} "
         if "pytorch" in row:
             line += (f"{row['pytorch']:<12} {row['pytorch_step_s']:6.2f}"
                      f" {with_aim(row['ratio'], PYTORCH_AIM if row['aimed'] else None)}"
                      f" {with_aim(row['of_alone'], OF_ALONE_AIM if row['aimed'] else None)} ")
+        else:
+            line += f"{'':<42} "
         if "without" in row:
             line += f"{row['without']:<8} {row['without_step_s']:6.2f} {with_aim(row['without_ratio'], row['without_aim'])}"
         print(line)
