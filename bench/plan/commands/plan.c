@@ -392,6 +392,14 @@ static sluice_status print_run(planning *p, FILE *out, json_t *json)
     return status;
 }
 
+/* Adds the ways that were weighed, if there were any. */
+static sluice_status add_ways(json_t *json, json_t *ways)
+{
+    return ways && json_object_set(json, "weighed", ways)
+               ? slc_error(SLUICE_ERR_MEMORY, "the ways that were weighed as JSON")
+               : SLUICE_OK;
+}
+
 static sluice_status print_plans(planning *p, FILE *out, slc_outcome *files)
 {
     const plan_options *o = p->options;
@@ -411,7 +419,7 @@ static sluice_status print_plans(planning *p, FILE *out, slc_outcome *files)
     if (!status && !(json = slc_decisions_json(&shown))) status = slc_error(SLUICE_ERR_MEMORY, "the plan as JSON");
     if (!status) status = print_run(p, out, json);
     if (!status) status = print_change(p, out, json);
-    if (!status && p->ways) json_object_set(json, "weighed", p->ways);
+    if (!status) status = add_ways(json, p->ways);
     if (!status && o->json) slc_outcome_add(files, slc_result_file_write_json(o->json, json));
     json_decref(json);
     return status;
@@ -453,8 +461,9 @@ static sluice_status plan_pipeline(const plan_options *o, slc_profile *profile, 
     slc_outcome_add(&files, status);
     if (!status && o->json) {
         json_t *json = slc_pipelined_json(&made);
-        if (ways) json_object_set(json, "weighed", ways);
-        slc_outcome_add(&files, slc_result_file_write_json(o->json, json));
+        status = add_ways(json, ways);
+        if (status) json_decref(json);
+        slc_outcome_add(&files, status ? status : slc_result_file_write_json(o->json, json));
     }
     if (!status && o->output) slc_outcome_add(&files, slc_pipelined_write(&made, o->output));
     slc_pipelined_fini(&made);
@@ -471,6 +480,7 @@ static sluice_status weigh_and_plan(plan_options *o, slc_profile *profile, whole
     const slc_weighed *chosen = &weighing.ways[weighing.chosen];
     slc_weighing_print(out, &weighing);
     json_t *ways = slc_weighing_json(&weighing);
+    if (!ways) return slc_error(SLUICE_ERR_MEMORY, "the ways that were weighed as JSON");
     if (chosen->schedule) {
         o->pipeline.stages = chosen->stages;
         o->pipeline.schedule = chosen->schedule;
