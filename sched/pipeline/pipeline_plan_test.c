@@ -396,6 +396,28 @@ static void onebit_is_taken_where_it_fits(void **state)
     slc_profile_destroy(profile);
 }
 
+/* Recomputation makes room. Where all units have room for every strategy it is not tried, even if onebit, the last of
+ * them, is not taken because it makes the step longer. */
+static void recomputation_is_tried_for_room_alone(void **state)
+{
+    (void)state;
+    slc_profile *profile = gpt2(SLUICE_TIED_SPLIT, 4, 8);
+    slc_pipeline_request request = request_of(profile, "1f1b", 2, 1);
+    assert_int_equal(slc_profile_set_compressed(profile, true), SLUICE_OK);
+    profile->times.compress_s_per_element = 1;
+    slc_pipeline_plan plan = planned(&request);
+    const uint32_t rounds = plan.rounds;
+    assert_true(rounds > 0);
+    assert_int_equal(count_units(&plan, SLC_ONEBIT, false), 0);
+    slc_pipeline_plan_fini(&plan);
+    request.recompute = 2;
+    plan = planned(&request);
+    assert_int_equal(plan.rounds, rounds);
+    assert_false(plan.recompute);
+    slc_pipeline_plan_fini(&plan);
+    slc_profile_destroy(profile);
+}
+
 /* ---- What a plan is held against ---- */
 
 /* PipeDream's programme has more freedom than stages of equal replicas, so its step is no longer. */
@@ -528,6 +550,7 @@ int main(void)
         cmocka_unit_test(units_are_gathered_where_a_budget_asks_for_it),
         cmocka_unit_test(fsdp_is_held_where_it_fits),
         cmocka_unit_test(onebit_is_taken_where_it_fits),
+        cmocka_unit_test(recomputation_is_tried_for_room_alone),
         cmocka_unit_test(unequal_replicas_are_a_bound_of_steady_schedules),
         cmocka_unit_test(weight_times_come_from_the_profile),
         cmocka_unit_test(messages_take_what_the_channel_takes),

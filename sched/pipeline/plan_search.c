@@ -468,6 +468,7 @@ static sluice_status search(slc_pipeline_planning *p, bool recompute, uint64_t *
         status = find_cuts(p, needs, stage);
         if (isfinite(p->now.step_s)) break;
     }
+    p->lacks_room |= from + 1 < p->level_count;
     if (status || !isfinite(p->now.step_s)) return status;
     status = raise_all(p, from);
     if (!status) status = repeat_with_times(p, from);
@@ -487,23 +488,15 @@ static sluice_status search_levels(slc_pipeline_planning *p, bool recompute, uin
     return status || !lossy ? status : search(p, recompute, needs, stage);
 }
 
-static bool has_fastest(const slc_pipeline_planning *p)
-{
-    const slc_pipeline_planning_level *top = &p->levels[p->level_count - 1];
-    bool all = isfinite(p->best.step_s);
-    for (uint32_t u = 0; u < p->job->unit_count; u++)
-        all &= p->best.strategies[u] == top->strategy && p->best.held[u] == top->held;
-    return all;
-}
-
-/* Finds the plan. Recomputation is tried if some unit cannot have the fastest strategy without it. */
+/* Finds the plan. Recomputation is tried if without it not all units could have the highest level: it makes room, and
+ * nothing else. */
 static sluice_status find_plan(slc_pipeline_planning *p)
 {
     const uint8_t recompute = p->request->schedule->splits ? 0 : p->request->recompute;
     uint64_t needs = UINT64_MAX, again_needs = UINT64_MAX;
     uint32_t stage = 0, again_stage = 0;
     sluice_status status = search_levels(p, recompute == 1, &needs, &stage);
-    if (!status && recompute == 2 && !has_fastest(p)) {
+    if (!status && recompute == 2 && p->lacks_room) {
         status = search_levels(p, true, &again_needs, &again_stage);
         if (again_needs < needs) {
             needs = again_needs;

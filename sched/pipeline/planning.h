@@ -29,6 +29,7 @@ typedef struct {
     slc_pipeline_planning_choice now, best; /* of the configuration that is searched, and of all that have been */
     slc_pipeline_planning_choice base;      /* before some units of a stage get faster strategies */
     slc_pipeline_planning_choice moved;     /* of the programme's cuts, while even ones are moved too */
+    bool lacks_room; /* in some search so far, not all units could have the highest level that was asked for */
     const slc_job *job;
     uint32_t pieces, layers;
     slc_pipeline_program step; /* one step: what stages hold follows from it */
