@@ -17,6 +17,7 @@ static const double ORDERS_SHARE = 0.3;   /* of the effort that is left: what or
 static const double BOUND_SHARE = 0.2;    /* of the effort that was spent: what the bound may take besides it */
 static const double LEAST_BOUND_S = 0.05; /* nominal seconds that it may take in any case */
 static const double MODEL_GAP = 0.003;    /* share of the step's time at which the solver stops */
+static const double BOUND_GAP = 1e-4;     /* the same for the bound, which is lower by so much where it stops there */
 static const double ROUGH_GAP = 0.01;     /* the same for less than the whole limit, if packing loses more */
 enum {
     FIRST_PART = 4,      /* for its first answer the solver has a quarter of the effort that is left, */
@@ -336,7 +337,7 @@ sluice_status slc_joint_prove_bound(slc_joint_search *j)
                                   .recompute = r->recompute,
                                   .limit = r->limit,
                                   .effort_s = fmax(BOUND_SHARE * j->answer->effort_s, LEAST_BOUND_S),
-                                  .gap = MODEL_GAP,
+                                  .gap = BOUND_GAP,
                                   .work = j->work,
                                   .cancel = r->cancel};
     double relaxed_s, bound_s;
