@@ -489,6 +489,40 @@ free_all:
     return status;
 }
 
+/* ---- One buffer ---- */
+
+/* A buffer of which only parts and hull are known. */
+static item hull_of(const slc_pack_buffer *buffer)
+{
+    item hull = {.parts = buffer->parts, .part_count = buffer->part_count, .start = UINT32_MAX};
+    for (uint32_t i = 0; i < buffer->part_count; i++) {
+        const slc_pack_part *part = &buffer->parts[i];
+        if (part->start < hull.start) hull.start = part->start;
+        if (part->end > hull.end) hull.end = part->end;
+    }
+    return hull;
+}
+
+sluice_status slc_pack_one(slc_pack_buffer *buffers, size_t count, const bool *absent, size_t index,
+                           uint64_t *looked_at)
+{
+    packing p = {.best_fit = true};
+    const item next = hull_of(&buffers[index]);
+    bool enough = true;
+    for (size_t i = 0; enough && i < count; i++) {
+        if (i == index || absent[i]) continue;
+        const item placed = hull_of(&buffers[i]);
+        p.work += placed.part_count;
+        if (share_time(placed.start, placed.end, next.start, next.end))
+            enough = push_part_pairs(&p, &placed, (int64_t)buffers[i].offset, &next);
+    }
+    if (p.parts.count > 1) qsort(p.parts.items, p.parts.count, sizeof *p.parts.items, compare_intervals);
+    if (enough) buffers[index].offset = (uint64_t)choose_offset(&p);
+    *looked_at += p.work;
+    free(p.parts.items);
+    return enough ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "packing one of %zu buffers", count);
+}
+
 bool slc_pack_clash(const slc_pack_buffer *a, const slc_pack_buffer *b)
 {
     for (uint32_t i = 0; i < a->part_count; i++)

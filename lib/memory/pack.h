@@ -16,5 +16,11 @@
 sluice_status slc_pack_within(slc_pack_buffer *buffers, size_t count, uint64_t target, uint32_t tries, uint64_t *peak,
                               uint64_t *looked_at);
 
+/* Moves the buffer `index` to the gap that fits it best between those buffers that are not `absent` [count], which stay
+ * where they are; if there is none, on top of those that are in its way. *looked_at grows by the parts, and pairs of
+ * parts, that were looked at. Errors: MEMORY. */
+sluice_status slc_pack_one(slc_pack_buffer *buffers, size_t count, const bool *absent, size_t index,
+                           uint64_t *looked_at);
+
 /* Do two buffers share a byte at some moment, at the offsets that they have? */
 bool slc_pack_clash(const slc_pack_buffer *a, const slc_pack_buffer *b);

@@ -377,6 +377,61 @@ static void the_check_finds_planted_faults(void **state)
     assert_true(planted > 100);
 }
 
+static uint64_t end_of(const slc_pack_buffer *buffer)
+{
+    uint64_t last = 0;
+    for (uint32_t k = 0; k < buffer->part_count; k++)
+        if (buffer->parts[k].end_byte > last) last = buffer->parts[k].end_byte;
+    return buffer->offset + last;
+}
+
+static bool meets(const problem *p, size_t index, size_t absent)
+{
+    bool clash = false;
+    for (size_t i = 0; i < p->count; i++)
+        clash |= i != index && i != absent && slc_pack_clash(&p->buffers[index], &p->buffers[i]);
+    return clash;
+}
+
+/* Is there an offset at which the buffer ends at most at the limit, and meets none that is there? */
+static bool any_place(const problem *p, size_t index, size_t absent, uint64_t limit)
+{
+    slc_pack_buffer *mine = &p->buffers[index];
+    const uint64_t before = mine->offset;
+    bool any = false;
+    for (mine->offset = 0; !any && end_of(mine) <= limit; mine->offset += SLC_PACK_ALIGNMENT)
+        any = !meets(p, index, absent);
+    mine->offset = before;
+    return any;
+}
+
+/* A buffer goes to a gap between others if there is one, else on top; those that are absent are not in its way. */
+static void one_buffer_finds_a_gap_if_there_is_one(void **state)
+{
+    (void)state;
+    const uint32_t rounds = test_rounds(200);
+    uint32_t found = 0;
+    for (uint64_t seed = 0; seed < rounds; seed++) {
+        random_state = 9000 + seed;
+        problem p = make_problem(16);
+        bool absent[16] = {false};
+        uint64_t peak, looked_at = 0;
+        for (size_t i = 0; i < p.count; i++) make_buffer(&p, i, 10, 1 + random_below(4), 64 * (1 + random_below(20)));
+        assert_int_equal(pack(p.buffers, p.count, &peak), SLUICE_OK);
+        const size_t index = random_below(16), other = random_below(16);
+        make_buffer(&p, index, 10, 1 + random_below(4), 64 * (1 + random_below(20)));
+        absent[other] = other != index;
+        const bool any = any_place(&p, index, other, peak);
+        assert_int_equal(slc_pack_one(p.buffers, p.count, absent, index, &looked_at), SLUICE_OK);
+        assert_true(looked_at > 0);
+        assert_true(!meets(&p, index, other) && p.buffers[index].offset % SLC_PACK_ALIGNMENT == 0);
+        assert_int_equal(end_of(&p.buffers[index]) <= peak, any);
+        found += any;
+        free_problem(&p);
+    }
+    assert_true(found > 0 && found < rounds);
+}
+
 /* Makes the buffers of one step of a model with `layers` layers: static state, activations from forward to backward,
  * gradients and gathered values as staircases. */
 static void make_step(problem *p, uint32_t layers)
@@ -430,6 +485,7 @@ int main(void)
         cmocka_unit_test(small_cases_come_near_the_best_order),
         cmocka_unit_test(random_cases_are_valid_and_repeat),
         cmocka_unit_test(the_check_finds_planted_faults),
+        cmocka_unit_test(one_buffer_finds_a_gap_if_there_is_one),
         cmocka_unit_test(a_step_packs_close_to_its_bound),
         cmocka_unit_test(what_fills_an_arena_is_put_together_again),
     };

@@ -10,7 +10,7 @@ typedef struct {
     const slc_job *job;
     const slc_plan *plan;
     slc_program *program;
-    slc_places places;
+    const slc_places *places;
     uint32_t capacity;
     bool failed;
 } claims;
@@ -59,8 +59,8 @@ static void claim_gathered(claims *c, uint32_t buffer, uint32_t micro_batch, boo
     uint32_t number = b->index % slc_unit_window_count(c->job, unit, true);
     if (slc_gathered_number(c->job, unit, micro_batch, number) != b->index) return;
     if (!slc_unit_window(c->job, unit, !evaluate, number, &window)) return;
-    slc_runs runs = slc_find_runs(&c->places, SLC_ITEM_GATHER_WINDOW, micro_batch, b->unit, number);
-    uint32_t end = slc_find_slot(&c->places, slc_gathered_until(c->job, unit, evaluate, micro_batch), window.last_slot);
+    slc_runs runs = slc_find_runs(c->places, SLC_ITEM_GATHER_WINDOW, micro_batch, b->unit, number);
+    uint32_t end = slc_find_slot(c->places, slc_gathered_until(c->job, unit, evaluate, micro_batch), window.last_slot);
     for (size_t r = 0; r < runs.count; r++) {
         const slc_item *item = runs.items[r];
         claim_blocks(c, buffer, item->first_block, item->first_block + item->block_count, false, number_of(c, item),
@@ -78,12 +78,12 @@ static void claim_gradient(claims *c, uint32_t buffer)
     bool moved = slc_operations_of(job, &job->units[u], c->plan->strategies[u]).moves_sum;
     for (uint32_t m = 0; m <= last; m++) {
         if (!job->each && m) break;
-        slc_runs runs = slc_find_runs(&c->places, moved ? SLC_ITEM_REDUCE_SCATTER : SLC_ITEM_UPDATE,
+        slc_runs runs = slc_find_runs(c->places, moved ? SLC_ITEM_REDUCE_SCATTER : SLC_ITEM_UPDATE,
                                       moved && job->each ? m : last, u, 0);
         for (size_t r = 0; r < runs.count; r++) {
             const slc_item *item = runs.items[r];
             claim_blocks(c, buffer, item->first_block, item->first_block + item->block_count, false,
-                         slc_find_slot(&c->places, m, first), number_of(c, item));
+                         slc_find_slot(c->places, m, first), number_of(c, item));
         }
     }
 }
@@ -95,8 +95,8 @@ static void claim_reduced(claims *c, uint32_t buffer)
     slc_unit_operations of = slc_operations_of(c->job, &c->job->units[u], c->plan->strategies[u]);
     bool gathered = of.gather_gradient != SLC_ITEM_KINDS && !of.whole_sum;
     slc_item_kind reader = gathered ? SLC_ITEM_GATHER_GRADIENT : SLC_ITEM_UPDATE;
-    slc_runs writes = slc_find_runs(&c->places, SLC_ITEM_REDUCE_SCATTER, c->job->each ? 0 : last, u, 0);
-    slc_runs reads = slc_find_runs(&c->places, reader, last, u, 0);
+    slc_runs writes = slc_find_runs(c->places, SLC_ITEM_REDUCE_SCATTER, c->job->each ? 0 : last, u, 0);
+    slc_runs reads = slc_find_runs(c->places, reader, last, u, 0);
     for (size_t w = 0, r = 0; w < writes.count && r < reads.count;) {
         const slc_item *writer = writes.items[w], *read = reads.items[r];
         uint64_t first = writer->first_block > read->first_block ? writer->first_block : read->first_block;
@@ -113,7 +113,7 @@ static void claim_reduced(claims *c, uint32_t buffer)
 static void claim_between(claims *c, uint32_t buffer, slc_item_kind writer, slc_item_kind reader)
 {
     uint32_t u = c->plan->buffers[buffer].unit, last = c->job->micro_batches - 1;
-    slc_runs from = slc_find_runs(&c->places, writer, last, u, 0), to = slc_find_runs(&c->places, reader, last, u, 0);
+    slc_runs from = slc_find_runs(c->places, writer, last, u, 0), to = slc_find_runs(c->places, reader, last, u, 0);
     claim_whole(c, buffer, from.count ? number_of(c, from.items[0]) : SLC_NONE,
                 to.count ? number_of(c, to.items[0]) : SLC_NONE);
 }
@@ -128,7 +128,7 @@ static uint32_t message_item(const claims *c, uint32_t channel, uint32_t micro_b
 {
     const bool receives = c->job->channels[channel - 1].receives;
     slc_runs runs =
-        slc_find_runs(&c->places, receives ? SLC_ITEM_RECEIVE : SLC_ITEM_SEND, micro_batch, SLC_NONE, channel - 1);
+        slc_find_runs(c->places, receives ? SLC_ITEM_RECEIVE : SLC_ITEM_SEND, micro_batch, SLC_NONE, channel - 1);
     return runs.count ? number_of(c, runs.items[0]) : SLC_NONE;
 }
 
@@ -140,8 +140,8 @@ static void claim_activation(claims *c, uint32_t buffer, uint32_t micro_batch, b
     uint32_t last = evaluate ? life->last_forward_slot : life->last_slot;
     if (last < life->first_slot || (evaluate && last >= c->job->layer_count)) return;
     if (micro_batch % turn.turns != turn.turn) return;
-    uint32_t from = slc_find_slot(&c->places, micro_batch, life->first_slot);
-    uint32_t to = slc_find_slot(&c->places, micro_batch, last);
+    uint32_t from = slc_find_slot(c->places, micro_batch, life->first_slot);
+    uint32_t to = slc_find_slot(c->places, micro_batch, last);
     if (!evaluate && is_recomputed(c, life)) {
         claim_whole(c, buffer, from, from);
         claim_whole(c, buffer, to, to);
@@ -159,7 +159,7 @@ static void claim_workspace(claims *c, uint32_t buffer, uint32_t micro_batch, bo
 {
     uint32_t slot = c->job->workspaces[c->plan->buffers[buffer].index].slot;
     if (evaluate && !slc_slot_is_forward(c->job, slot)) return;
-    uint32_t item = slc_find_slot(&c->places, micro_batch, slot);
+    uint32_t item = slc_find_slot(c->places, micro_batch, slot);
     claim_whole(c, buffer, item, item);
 }
 
@@ -208,14 +208,12 @@ static sluice_status check_ends(const slc_plan *plan, const slc_program *program
     return SLUICE_OK;
 }
 
-sluice_status slc_plan_add_claims(const slc_job *job, slc_plan *plan, bool evaluate)
+sluice_status slc_plan_add_claims(const slc_job *job, slc_plan *plan, const slc_places *places)
 {
+    const bool evaluate = places->program == &plan->evaluate;
     slc_program *program = evaluate ? &plan->evaluate : &plan->train;
-    claims c = {.job = job, .plan = plan, .program = program};
-    sluice_status status = slc_places_init(&c.places, job, program);
-    if (status) return status;
+    claims c = {.job = job, .plan = plan, .program = program, .places = places};
     claim_all(&c, evaluate);
-    slc_places_fini(&c.places);
     if (c.failed) return slc_error(SLUICE_ERR_MEMORY, "no memory for the lifetimes of buffers");
     if (program->claim_count) qsort(program->claims, program->claim_count, sizeof *program->claims, by_start);
     return check_ends(plan, program);

@@ -19,9 +19,10 @@ typedef struct {
     bool in_time;         /* if the plan waits for memory, it is packed again so that it waits less, if that fits */
     const slc_plan *like; /* a plan of the same choices, limit and scheduler, whose evaluation is taken over; NULL:
                              there is none */
-    const uint64_t *places; /* [buffers] offsets that such a plan has: they are tried before anything is packed, for
-                               which in->times and a forecast must be there; NULL: none are known */
-    bool only_places;       /* nothing is packed if buffers overlap at `places`, or if the plan is too slow there */
+    const uint64_t *places; /* [buffers] offsets that such a plan has: they are tried before anything is packed, and a
+                               few buffers that overlap there move to gaps between the others; in->times and a forecast
+                               must be there. NULL: none are known */
+    bool only_places;       /* nothing is packed if that gives no plan, or one that is too slow */
 } slc_trying;
 
 /* Makes a plan for a search that makes many; the plan is not validated yet. *out is NULL if the order is illegal, of no
@@ -34,6 +35,11 @@ sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, con
  * Errors: MEMORY. */
 sluice_status slc_plan_lay_out(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
                                uint32_t tries, slc_plan **out);
+
+/* Does the same from `like`, a plan as in slc_trying: its buffers stay where they are but for a few that overlap, or
+ * end above in->limit, which move. NULL in *out also if these are many; lower_bound is 0. Errors: MEMORY. */
+sluice_status slc_plan_lay_out_like(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
+                                    const slc_plan *like, slc_plan **out);
 
 /* Measures the arena that slc_plan_make's plan would have, without making the rest. A figure above `limit` may be only
  * a lower bound, for which nothing is packed. Errors: MEMORY; FORMAT (a defect of ours). */

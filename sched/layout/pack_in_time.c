@@ -42,7 +42,8 @@ static void copy_offsets(slc_plan *plan, const uint64_t *offsets)
 }
 
 typedef struct {
-    slc_item_times *times; /* of the plan as if any free memory would do */
+    const slc_places *places; /* of the training program */
+    slc_item_times *times;    /* of the plan as if any free memory would do */
     uint32_t *until;
     uint64_t *offsets; /* of the packing so far */
     slc_forecast ideal;
@@ -61,7 +62,8 @@ static sluice_status simulate_by_sum(const slc_scheduling *in, const slc_schedul
 {
     const slc_simulation how = slc_simulation_of_search(in->work);
     slc_program_forget_waits(&plan->train);
-    sluice_status status = slc_plan_add_waits_by_sum(in->job, plan, scheduler->slots_wait_for_all, in->limit);
+    sluice_status status =
+        slc_plan_add_waits_by_sum(in->job, plan, t->places, scheduler->slots_wait_for_all, in->limit);
     slc_work_add(in->work, SLC_WORK_WAIT, slc_plan_length(plan));
     if (!status) status = slc_simulate_items(in->job, in->times, plan, &how, &t->ideal, t->times);
     slc_program_forget_waits(&plan->train);
@@ -83,7 +85,7 @@ static sluice_status pack_in_time(const slc_scheduling *in, const slc_scheduler 
     sluice_status status = slc_plan_pack(plan, &mine);
     plan->lower_bound = lower_bound;
     *better = !status && plan->arena_bytes <= in->limit;
-    if (*better) status = slc_plan_renew_waits(in, scheduler, plan);
+    if (*better) status = slc_plan_renew_waits_of(in, scheduler, t->places, plan);
     if (*better && !status) status = slc_simulate(in->job, in->times, plan, &how, &found);
     *better = *better && !status && found.step_s < forecast->step_s;
     if (*better) {
@@ -109,18 +111,20 @@ static sluice_status wait_less(const slc_scheduling *in, const slc_scheduler *sc
         if (is_shorter(t->ideal.step_s * (1 + tolerances[k]), forecast->step_s))
             status = pack_in_time(in, scheduler, effort, tolerances[k], plan, t, forecast, &better);
     /* A simulation that cannot go on leaves the plan as it was. */
-    if ((!status || status == SLUICE_ERR_FORMAT) && !better) status = slc_plan_renew_waits(in, scheduler, plan);
+    if ((!status || status == SLUICE_ERR_FORMAT) && !better)
+        status = slc_plan_renew_waits_of(in, scheduler, t->places, plan);
     return status;
 }
 
-sluice_status slc_plan_pack_in_time(const slc_scheduling *in, const slc_scheduler *scheduler,
+sluice_status slc_plan_pack_in_time(const slc_scheduling *in, const slc_scheduler *scheduler, const slc_places *places,
                                     const slc_packing_effort *effort, const slc_packing_aim *aim, slc_plan *plan,
                                     slc_forecast *forecast)
 {
     const slc_simulation how = slc_simulation_of_search(in->work);
     sluice_status status = slc_simulate(in->job, in->times, plan, &how, forecast);
     if (status || !is_shorter(aim->least_s, forecast->step_s)) return status;
-    in_time t = {.times = malloc((plan->train.item_count + (size_t)1) * sizeof *t.times),
+    in_time t = {.places = places,
+                 .times = malloc((plan->train.item_count + (size_t)1) * sizeof *t.times),
                  .until = malloc((plan->train.claim_count + (size_t)1) * sizeof *t.until),
                  .offsets = malloc((plan->buffer_count + (size_t)1) * sizeof *t.offsets)};
     status = t.times && t.until && t.offsets ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "plan");

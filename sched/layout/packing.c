@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+enum { MOST_MOVERS = 8 }; /* most buffers that move where all others keep their places */
+
 typedef struct {
     uint64_t live; /* sum of random numbers, one for each range of bytes that is alive */
     uint32_t time;
@@ -149,7 +151,15 @@ static void packing_fini(packing *p)
     free(p->moments);
 }
 
-static sluice_status packing_init(packing *p, const slc_plan *plan, const uint32_t *until)
+/* Tells moments apart as they come, so that none has to be looked for. */
+static void keep_all_moments(packing *p)
+{
+    p->moment_count = reading_moment(p->plan) + 1;
+    for (uint32_t t = 0; t <= p->moment_count; t++) p->kept_before[t] = t;
+}
+
+/* `distinct`: equal moments are one, which makes fewer parts for a packer that looks at them often. */
+static sluice_status packing_init(packing *p, const slc_plan *plan, const uint32_t *until, bool distinct)
 {
     size_t times = (size_t)reading_moment(plan) + 2;
     size_t parts = (size_t)plan->buffer_count + 2 * (size_t)plan->train.claim_count + plan->evaluate.claim_count + 1;
@@ -163,7 +173,10 @@ static sluice_status packing_init(packing *p, const slc_plan *plan, const uint32
         return slc_error(SLUICE_ERR_MEMORY, "no memory for packing");
     }
     reserve_parts(p);
-    find_moments(p);
+    if (distinct)
+        find_moments(p);
+    else
+        keep_all_moments(p);
     collect_parts(p);
     return SLUICE_OK;
 }
@@ -186,41 +199,111 @@ static int by_offset(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static uint64_t end_of(const slc_pack_buffer *buffer)
+{
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < buffer->part_count; i++)
+        if (buffer->parts[i].end_byte > last) last = buffer->parts[i].end_byte;
+    return buffer->offset + last;
+}
+
 static uint64_t highest_end(const packing *p)
 {
     uint64_t highest = 0;
-    for (uint32_t b = 0; b < p->plan->buffer_count; b++)
-        for (uint32_t i = 0; i < p->buffers[b].part_count; i++) {
-            const uint64_t end = p->buffers[b].offset + p->buffers[b].parts[i].end_byte;
-            if (end > highest) highest = end;
-        }
+    for (uint32_t b = 0; b < p->plan->buffer_count; b++) {
+        const uint64_t end = end_of(&p->buffers[b]);
+        if (end > highest && p->buffers[b].part_count) highest = end;
+    }
     return highest;
 }
 
-/* Gives every buffer the place that it has in another plan. */
-static sluice_status take_places(packing *p, slc_plan *plan, const slc_packing_effort *effort)
+/* Buffers that cannot stay where they are. */
+typedef struct {
+    bool *moves; /* [buffers] */
+    uint32_t list[MOST_MOVERS];
+    uint32_t count; /* more than MOST_MOVERS: too many */
+} movers;
+
+/* Lists one more, behind those that are larger. */
+static void add_mover(const packing *p, movers *m, uint32_t buffer)
 {
-    const uint32_t count = plan->buffer_count;
-    const slc_pack_buffer **sorted = malloc(((size_t)count + 1) * sizeof *sorted);
-    double looks = count;
-    bool overlap = false;
-    if (!sorted) return slc_error(SLUICE_ERR_MEMORY, "no memory for packing");
+    m->moves[buffer] = true;
+    if (m->count++ >= MOST_MOVERS) return;
+    uint32_t at = m->count - 1;
+    for (; at && p->buffers[m->list[at - 1]].bytes < p->buffers[buffer].bytes; at--) m->list[at] = m->list[at - 1];
+    m->list[at] = buffer;
+}
+
+/* Lists the buffers that end above the limit, and the smaller one of each two that share a byte at some moment.
+ * `sorted` is room for all of them. */
+static void list_movers(const packing *p, uint64_t limit, const slc_pack_buffer **sorted, movers *m, double *looks)
+{
+    const uint32_t count = p->plan->buffer_count;
     for (uint32_t b = 0; b < count; b++) {
-        p->buffers[b].offset = effort->places[b];
         sorted[b] = &p->buffers[b];
+        if (end_of(&p->buffers[b]) > limit) add_mover(p, m, b);
     }
     if (count) qsort(sorted, count, sizeof *sorted, by_offset);
-    for (uint32_t i = 0; !overlap && i < count; i++)
-        for (uint32_t k = i + 1; !overlap && k < count && sorted[k]->offset < sorted[i]->offset + sorted[i]->bytes;
-             k++) {
-            overlap = slc_pack_clash(sorted[i], sorted[k]);
-            looks += (double)sorted[i]->part_count * sorted[k]->part_count;
+    for (uint32_t i = 0; i < count && m->count <= MOST_MOVERS; i++)
+        for (uint32_t k = i + 1; k < count && sorted[k]->offset < sorted[i]->offset + sorted[i]->bytes; k++) {
+            const uint32_t lower = (uint32_t)(sorted[i] - p->buffers), upper = (uint32_t)(sorted[k] - p->buffers);
+            if (m->moves[lower]) break;
+            *looks += (double)sorted[i]->part_count * sorted[k]->part_count;
+            if (!m->moves[upper] && slc_pack_clash(sorted[i], sorted[k]))
+                add_mover(p, m, sorted[k]->bytes <= sorted[i]->bytes ? upper : lower);
         }
+}
+
+/* Gives every buffer its offset, but for a few that cannot stay there, which go to gaps between the others. *few: they
+ * are few. */
+static sluice_status take_places(packing *p, const uint64_t *offsets, uint64_t limit, slc_work *work, bool *few)
+{
+    const uint32_t count = p->plan->buffer_count;
+    const slc_pack_buffer **sorted = malloc(((size_t)count + 1) * sizeof *sorted);
+    movers m = {.moves = calloc((size_t)count + 1, sizeof *m.moves)};
+    double looks = count;
+    uint64_t looked_at = 0;
+    sluice_status status = sorted && m.moves ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "no memory for packing");
+    for (uint32_t b = 0; b < count; b++) p->buffers[b].offset = offsets ? offsets[b] : p->plan->buffers[b].offset;
+    if (!status) list_movers(p, limit, sorted, &m, &looks);
+    *few = !status && m.count <= MOST_MOVERS;
+    for (uint32_t k = 0; *few && !status && k < m.count; k++) {
+        status = slc_pack_one(p->buffers, count, m.moves, m.list[k], &looked_at);
+        m.moves[m.list[k]] = false;
+    }
+    slc_work_add(work, SLC_WORK_PACKED, looks + (double)looked_at);
+    free(m.moves);
     free(sorted);
-    plan->arena_bytes = overlap ? UINT64_MAX : highest_end(p);
-    slc_work_add(effort->work, SLC_WORK_PACKED, looks);
+    return status;
+}
+
+sluice_status slc_plan_place(slc_plan *plan, const uint64_t *offsets, uint64_t limit, slc_work *work)
+{
+    packing p;
+    bool few;
+    sluice_status status = packing_init(&p, plan, NULL, false);
+    if (status) return status;
+    status = take_places(&p, offsets, limit, work, &few);
+    plan->lower_bound = 0;
+    plan->arena_bytes = few ? highest_end(&p) : UINT64_MAX;
+    for (uint32_t b = 0; b < plan->buffer_count; b++) plan->buffers[b].offset = p.buffers[b].offset;
+    slc_work_add(work, SLC_WORK_PLACED, p.moment_count + 2.0 * plan->train.claim_count);
+    packing_fini(&p);
+    return status;
+}
+
+sluice_status slc_plan_find_bound(slc_plan *plan, slc_work *work)
+{
+    packing p;
+    sluice_status status = packing_init(&p, plan, NULL, true);
+    if (status) return status;
+    plan->lower_bound = slc_pack_lower_bound(p.buffers, plan->buffer_count);
+    slc_work_add(work, SLC_WORK_LIFE, p.moment_count + 2.0 * plan->train.claim_count);
+    packing_fini(&p);
     return SLUICE_OK;
 }
+
+/* ---- Packing ---- */
 
 static sluice_status search_places(packing *p, slc_plan *plan, const slc_packing_effort *effort)
 {
@@ -247,7 +330,7 @@ static double count_pairs(const packing *p)
 sluice_status slc_plan_pack(slc_plan *plan, const slc_packing_effort *effort)
 {
     packing p;
-    sluice_status status = packing_init(&p, plan, effort->until);
+    sluice_status status = packing_init(&p, plan, effort->until, true);
     if (status) return status;
     slc_work_add(effort->work, SLC_WORK_LIFE, p.moment_count + 2.0 * plan->train.claim_count);
     slc_work_add(effort->work, SLC_WORK_PACKED, count_pairs(&p));
@@ -255,12 +338,14 @@ sluice_status slc_plan_pack(slc_plan *plan, const slc_packing_effort *effort)
     if (effort->apart) {
         set_apart(plan);
     } else if (plan->lower_bound <= effort->limit) {
-        status = effort->places ? take_places(&p, plan, effort) : search_places(&p, plan, effort);
+        status = search_places(&p, plan, effort);
         for (uint32_t b = 0; b < plan->buffer_count; b++) plan->buffers[b].offset = p.buffers[b].offset;
     }
     packing_fini(&p);
     return status;
 }
+
+/* ---- Moving one buffer ---- */
 
 /* Does the buffer, at its offset, share a byte with any other at some moment? */
 static bool meets_another(const packing *p, uint32_t buffer, double *looks)
@@ -282,7 +367,7 @@ sluice_status slc_plan_places_beside(const slc_plan *plan, uint32_t buffer, cons
 {
     packing p;
     double looks = 0;
-    sluice_status status = packing_init(&p, plan, NULL);
+    sluice_status status = packing_init(&p, plan, NULL, false);
     *found = 0;
     if (status) return status;
     slc_pack_buffer *mine = &p.buffers[buffer];
@@ -297,7 +382,7 @@ sluice_status slc_plan_places_beside(const slc_plan *plan, uint32_t buffer, cons
             !meets_another(&p, buffer, &looks))
             places[(*found)++] = mine->offset;
     }
-    slc_work_add(effort->work, SLC_WORK_LIFE, p.moment_count + 2.0 * plan->train.claim_count);
+    slc_work_add(effort->work, SLC_WORK_PLACED, p.moment_count + 2.0 * plan->train.claim_count);
     slc_work_add(effort->work, SLC_WORK_PACKED, looks);
     packing_fini(&p);
     return SLUICE_OK;

@@ -28,6 +28,7 @@ typedef struct {
     const slc_program *program;
     const slc_places *places;
     bool evaluate;
+    int lanes;              /* lanes that the job has; the others of `latest` are not looked at */
     uint32_t item;          /* the item whose waits are collected */
     uint32_t latest[WAITS]; /* the latest item of each lane in this pass, then in the previous one; SLC_NONE: none */
     bool too_late;          /* it needs an operation of its step that is late */
@@ -39,9 +40,22 @@ static int lane_of(const slc_item *item)
     return (slc_on_compute_lane(item) ? COMPUTE : OPERATION) + (item->late ? LATE_COMPUTE : 0);
 }
 
-static void forget(waits *w)
+/* Begins to collect the waits of an item. */
+static void begin_item(waits *w, uint32_t item)
 {
-    for (int k = 0; k < WAITS; k++) w->latest[k] = SLC_NONE;
+    w->item = item;
+    w->too_late = false;
+    for (int lane = 0; lane < w->lanes; lane++) w->latest[lane] = w->latest[LANES + lane] = SLC_NONE;
+}
+
+static waits waits_at(const slc_places *places, const slc_job *job, const slc_plan *plan)
+{
+    return (waits){.job = job,
+                   .plan = plan,
+                   .program = places->program,
+                   .places = places,
+                   .evaluate = places->program == &plan->evaluate,
+                   .lanes = CHANNELS + (int)job->channel_count};
 }
 
 static void wait_for(waits *w, uint32_t item, bool previous)
@@ -434,14 +448,17 @@ static void wait_for_all_before(waits *w)
 static sluice_status store_waits(const waits *w, slc_item *item)
 {
     size_t count = 0;
-    for (int k = 0; k < WAITS; k++) count += w->latest[k] != SLC_NONE;
+    for (int lane = 0; lane < w->lanes; lane++)
+        count += (w->latest[lane] != SLC_NONE) + (size_t)(w->latest[LANES + lane] != SLC_NONE);
     item->after = calloc(count + 1, sizeof *item->after);
     if (!item->after) return slc_error(SLUICE_ERR_MEMORY, "no memory for waits");
-    for (int k = 0; k < WAITS; k++) {
-        bool computes = k % LANES == COMPUTE || k % LANES == LATE_COMPUTE;
-        if (w->latest[k] == SLC_NONE || (computes && slc_on_compute_lane(item))) continue;
-        item->after[item->after_count++] = (slc_after){w->latest[k], k >= LANES};
-    }
+    for (int previous = 0; previous < 2; previous++)
+        for (int lane = 0; lane < w->lanes; lane++) {
+            const uint32_t latest = w->latest[previous * LANES + lane];
+            const bool computes = lane == COMPUTE || lane == LATE_COMPUTE;
+            if (latest == SLC_NONE || (computes && slc_on_compute_lane(item))) continue;
+            item->after[item->after_count++] = (slc_after){latest, previous};
+        }
     return SLUICE_OK;
 }
 
@@ -454,83 +471,81 @@ static bool has_claims(const slc_program *program, uint32_t item, uint32_t *next
 
 /* Adds the waits of all items. A claim waits for those that held its memory before, as `h` tells, or else, without `h`,
  * by the sum of bytes. */
-static sluice_status add_waits(const waits *all, slc_program *program, bool slots_wait_for_all, holders *h,
-                               const sums *s)
+static sluice_status add_waits(waits *w, slc_program *program, bool slots_wait_for_all, holders *h, const sums *s)
 {
     uint32_t next = 0;
     for (uint32_t i = 0; i < program->item_count; i++) {
         slc_item *item = &program->items[i];
-        waits w = *all;
-        w.item = i;
+        begin_item(w, i);
         if (item->kind == SLC_ITEM_SLOT)
-            slot_waits(&w, item);
+            slot_waits(w, item);
         else
-            operation_waits(&w, item);
+            operation_waits(w, item);
         if (h)
-            tickets(&w, h);
+            tickets(w, h);
         else if (has_claims(program, i, &next))
-            tickets_by_sum(&w, s);
-        if (slots_wait_for_all) wait_for_all_before(&w);
-        sluice_status status = store_waits(&w, item);
+            tickets_by_sum(w, s);
+        if (slots_wait_for_all) wait_for_all_before(w);
+        sluice_status status = store_waits(w, item);
         if (status) return status;
     }
     return SLUICE_OK;
 }
 
+static slc_program *program_at(const slc_places *places, slc_plan *plan)
+{
+    return places->program == &plan->evaluate ? &plan->evaluate : &plan->train;
+}
+
+static sluice_status add_waits_at(const slc_places *places, const slc_job *job, slc_plan *plan, bool slots_wait_for_all)
+{
+    holders h;
+    waits w = waits_at(places, job, plan);
+    sluice_status status = holders_init(&h, plan, places->program);
+    if (status) return status;
+    status = add_waits(&w, program_at(places, plan), slots_wait_for_all, &h, NULL);
+    holders_fini(&h);
+    return status;
+}
+
 sluice_status slc_plan_add_waits(const slc_job *job, slc_plan *plan, bool slots_wait_for_all, bool evaluate)
 {
-    slc_program *program = evaluate ? &plan->evaluate : &plan->train;
     slc_places places;
-    holders h;
-    sluice_status status = slc_places_init(&places, job, program);
+    sluice_status status = slc_places_init(&places, job, evaluate ? &plan->evaluate : &plan->train);
     if (status) return status;
-    status = holders_init(&h, plan, program);
-    if (status) goto free_places;
-    waits w = {.job = job, .plan = plan, .program = program, .places = &places, .evaluate = evaluate};
-    forget(&w);
-    status = add_waits(&w, program, slots_wait_for_all, &h, NULL);
-    holders_fini(&h);
-
-free_places:
+    status = add_waits_at(&places, job, plan, slots_wait_for_all);
     slc_places_fini(&places);
     return status;
 }
 
-sluice_status slc_plan_add_waits_by_sum(const slc_job *job, slc_plan *plan, bool slots_wait_for_all, uint64_t limit)
+sluice_status slc_plan_add_waits_by_sum(const slc_job *job, slc_plan *plan, const slc_places *places,
+                                        bool slots_wait_for_all, uint64_t limit)
 {
-    slc_places places;
-    sums s = {0};
-    sluice_status status = slc_places_init(&places, job, &plan->train);
-    if (status) return status;
-    waits w = {.job = job, .plan = plan, .program = &plan->train, .places = &places};
-    forget(&w);
-    status = sums_init(&s, plan, limit);
+    sums s;
+    waits w = waits_at(places, job, plan);
+    sluice_status status = sums_init(&s, plan, limit);
     if (!status) status = add_waits(&w, &plan->train, slots_wait_for_all, NULL, &s);
     sums_fini(&s);
-    slc_places_fini(&places);
     return status;
 }
 
 /* Checks the needs of data only; tickets need addresses, which an order does not have yet. */
-sluice_status slc_plan_order_is_legal(const slc_job *job, const slc_plan *plan, bool *legal)
+bool slc_plan_order_is_legal(const slc_job *job, const slc_plan *plan, const slc_places *places)
 {
     const slc_program *program = &plan->train;
-    slc_places places;
-    *legal = true;
-    sluice_status status = slc_places_init(&places, job, program);
-    for (uint32_t i = 0; !status && *legal && i < program->item_count; i++) {
-        waits w = {.job = job, .plan = plan, .program = program, .places = &places, .item = i};
-        forget(&w);
-        if (program->items[i].kind == SLC_ITEM_SLOT)
-            slot_waits(&w, &program->items[i]);
+    waits w = waits_at(places, job, plan);
+    for (uint32_t i = 0; i < program->item_count; i++) {
+        const slc_item *item = &program->items[i];
+        begin_item(&w, i);
+        if (item->kind == SLC_ITEM_SLOT)
+            slot_waits(&w, item);
         else
-            operation_waits(&w, &program->items[i]);
-        if (w.too_late || (program->items[i].late && !slc_may_be_late(job, &program->items[i]))) *legal = false;
-        for (int lane = 0; lane < LANES; lane++)
-            if (w.latest[lane] != SLC_NONE && w.latest[lane] >= i) *legal = false;
+            operation_waits(&w, item);
+        if (w.too_late || (item->late && !slc_may_be_late(job, item))) return false;
+        for (int lane = 0; lane < w.lanes; lane++)
+            if (w.latest[lane] != SLC_NONE && w.latest[lane] >= i) return false;
     }
-    slc_places_fini(&places);
-    return status;
+    return true;
 }
 
 void slc_program_forget_waits(slc_program *program)
@@ -542,22 +557,20 @@ void slc_program_forget_waits(slc_program *program)
     }
 }
 
-static sluice_status renew_waits(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan *plan,
-                                 bool evaluate)
+sluice_status slc_plan_renew_waits_of(const slc_scheduling *in, const slc_scheduler *scheduler,
+                                      const slc_places *places, slc_plan *plan)
 {
-    slc_program *program = evaluate ? &plan->evaluate : &plan->train;
+    slc_program *program = program_at(places, plan);
     slc_work_add(in->work, SLC_WORK_WAIT, (double)program->item_count + program->claim_count);
     slc_program_forget_waits(program);
-    return slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, evaluate);
+    return add_waits_at(places, in->job, plan, scheduler->slots_wait_for_all);
 }
 
-sluice_status slc_plan_renew_training_waits(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan *plan)
+sluice_status slc_plan_renew_evaluation_waits(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan *plan)
 {
-    return renew_waits(in, scheduler, plan, false);
-}
-
-sluice_status slc_plan_renew_waits(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan *plan)
-{
-    sluice_status status = renew_waits(in, scheduler, plan, false);
-    return status ? status : renew_waits(in, scheduler, plan, true);
+    slc_places places;
+    sluice_status status = slc_places_init(&places, in->job, &plan->evaluate);
+    if (!status) status = slc_plan_renew_waits_of(in, scheduler, &places, plan);
+    slc_places_fini(&places);
+    return status;
 }

@@ -1,7 +1,8 @@
 /* A random walk over total orders that cools down. Some moves are aimed: they bring forward an operation whose end one
  * of the longest waits of the compute lane needed. slc_plan_try discards a plan in which an item waits for a later
  * one. Packing costs most, and where memory is tight it seldom succeeds, so buffers stay where they are as long as they
- * can, and a move may be that of one buffer. sched/joint/joint_test.c covers this file. */
+ * can, those that then overlap go to gaps, and a move may be that of one buffer. sched/joint/joint_test.c covers this
+ * file. */
 #include "sched/search/local_search.h"
 
 #include "lib/base/numbers/random.h"
@@ -14,14 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double PACKING_SHARE = 0.25; /* tries that may pack anew take so much work, those that may not take 1 */
+static const double PACKING_SHARE = 0.08; /* tries that may pack anew take so much work, those that may not take 1 */
 enum {
     SEARCH_STREAM = 0x5e,
     PACKING_TRIES = 8,
     SHORT = 100,
     BUFFER_MOVES = 8, /* one of so many moves is that of a buffer, */
     NEIGHBOURS = 16,  /* next to one of so many others */
-    FEW_UNITS = 6     /* jobs of at most so many units are packed quickly: each order is packed anew */
+    FEW_UNITS = 6     /* jobs of at most so many units are packed quickly: any order may be packed anew */
 };
 
 typedef struct {
@@ -260,12 +261,12 @@ static sluice_status go_on_from(search *s, slc_plan *plan, bool is_best)
 
 /* ---- The walk ---- */
 
-/* Returns by how much a change may make the order slower, as a share of the step: a little at first, so that the walk
- * leaves its valley, and less as it cools. */
+/* Returns by how much the walk may be above the best plan, as a share of the step: a little at first, so that it leaves
+ * the best plan's valley, and less as it cools. */
 static double tolerance(const search *s, uint32_t without_gain)
 {
     double cooled = (double)without_gain / s->options->patience;
-    return 0.01 * (1 - cooled) * (1 - cooled);
+    return 0.02 * (1 - cooled) * (1 - cooled);
 }
 
 /* Draws a buffer and moves it next to others; the order and all other buffers stay. */
@@ -286,8 +287,8 @@ static sluice_status move_buffer(search *s, double at_most_s, slc_plan **next, s
     return status;
 }
 
-/* Makes a plan of the changed order. Buffers stay where they are if they can; otherwise it is packed, as long as tries
- * with packing have not had more than their share of the work. */
+/* Makes a plan of the changed order. Buffers stay where they are if they can, or a few of them move; otherwise it is
+ * packed, as long as tries with packing have not had more than their share of the work. */
 static sluice_status try_order(search *s, double at_most_s, slc_plan **next, slc_forecast *forecast)
 {
     slc_work none = {0};
@@ -298,7 +299,7 @@ static sluice_status try_order(search *s, double at_most_s, slc_plan **next, slc
                                .at_most_s = at_most_s,
                                .in_time = true,
                                .like = s->now,
-                               .places = few ? NULL : s->places,
+                               .places = s->places,
                                .only_places = !packs};
     uint64_t arena;
     sluice_status status = slc_plan_try(s->in, &s->work, s->scheduler, &trying, next, &arena, forecast);
@@ -326,7 +327,7 @@ static bool keep_best(search *s, slc_plan *next, const slc_forecast *found, slc_
 {
     if (found->step_s >= forecast->step_s * (1 - 1e-6)) return false;
     slc_work_add(s->in->work, SLC_WORK_CHECKED, slc_plan_length(next));
-    if (slc_plan_validate(s->in->job, next)) return false;
+    if (slc_plan_validate(s->in->job, next) || slc_plan_find_bound(next, s->in->work)) return false;
     slc_plan_destroy(*plan);
     *plan = next;
     *forecast = *found;
@@ -355,7 +356,8 @@ sluice_status slc_search_order(const slc_scheduling *in, const slc_scheduler *sc
         }
         slc_plan *next;
         slc_forecast found;
-        status = try_once(&s, current_s * (1 + tolerance(&s, without_gain)), &next, &found);
+        const double at_most_s = fmax(current_s, forecast->step_s * (1 + tolerance(&s, without_gain)));
+        status = try_once(&s, at_most_s, &next, &found);
         if (status || !next) continue;
         current_s = found.step_s;
         const bool is_best = keep_best(&s, next, &found, plan, forecast);

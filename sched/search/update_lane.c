@@ -190,7 +190,7 @@ static sluice_status try_order(const lanes *l, const slc_order *order, double at
     uint64_t arena;
     *out = NULL;
     if (order->failed) return slc_error(SLUICE_ERR_MEMORY, "order");
-    slc_trying trying = {.tries = PACKING_TRIES, .at_most_s = at_most_s};
+    slc_trying trying = {.tries = PACKING_TRIES, .at_most_s = at_most_s, .like = *l->plan};
     sluice_status status = slc_plan_try(l->in, order, l->scheduler, &trying, out, &arena, forecast);
     if (status || !*out) return status;
     bool better = !(at_most_s > 0) || forecast->step_s < at_most_s;

@@ -8,9 +8,9 @@
 #include <math.h>
 
 static const double price_ns[SLC_WORK_KINDS] = {
-    [SLC_WORK_PIVOT] = 1000,    [SLC_WORK_PIVOT_ROW] = 105, [SLC_WORK_MODEL_CELL] = 100, [SLC_WORK_NODE_ROW] = 60,
-    [SLC_WORK_ITEM] = 50,       [SLC_WORK_LIFE] = 100,      [SLC_WORK_PACKED] = 1.6,     [SLC_WORK_WAIT] = 250,
-    [SLC_WORK_SIMULATED] = 120, [SLC_WORK_CHECKED] = 100,   [SLC_WORK_ORDERED] = 5,
+    [SLC_WORK_PIVOT] = 1000, [SLC_WORK_PIVOT_ROW] = 105, [SLC_WORK_MODEL_CELL] = 100, [SLC_WORK_NODE_ROW] = 60,
+    [SLC_WORK_ITEM] = 50,    [SLC_WORK_LIFE] = 100,      [SLC_WORK_PLACED] = 15,      [SLC_WORK_PACKED] = 1.6,
+    [SLC_WORK_WAIT] = 120,   [SLC_WORK_SIMULATED] = 120, [SLC_WORK_CHECKED] = 100,    [SLC_WORK_ORDERED] = 5,
 };
 
 double slc_work_price(slc_work_kind kind)

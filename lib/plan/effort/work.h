@@ -14,7 +14,8 @@ typedef enum {
     SLC_WORK_ITEM,       /* an item of an order that becomes a plan: its buffers and lives */
     SLC_WORK_ORDERED, /* a pair of a slot and a unit that a scheduler looks at, beyond those that an item's price holds
                        */
-    SLC_WORK_LIFE,    /* a life or a moment that is handed to the packer */
+    SLC_WORK_LIFE,    /* a life or a moment that is handed to the packer, which tells equal moments apart */
+    SLC_WORK_PLACED,  /* a life or a moment of a plan whose buffers keep their places */
     SLC_WORK_PACKED,  /* a life or a pair of lives that the packer looks at */
     SLC_WORK_WAIT,    /* an item or a claim whose waits are found */
     SLC_WORK_SIMULATED, /* an item of a simulated pass */
