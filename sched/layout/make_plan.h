@@ -17,8 +17,8 @@ typedef struct {
     double at_most_s;     /* longest step of interest in seconds; an order whose step is longer even if no buffers share
                              memory is given up early. 0: every step is of interest */
     bool in_time;         /* if the plan waits for memory, it is packed again so that it waits less, if that fits */
-    const slc_plan *like; /* a plan of the same choices, limit and scheduler, whose evaluation is taken over; NULL:
-                             there is none */
+    const slc_plan *like; /* a plan of the same choices, limit and scheduler, whose buffers and evaluation are taken
+                             over; NULL: there is none */
     const uint64_t *places; /* [buffers] offsets that such a plan has: they are tried before anything is packed, and a
                                few buffers that overlap there move to gaps between the others; in->times and a forecast
                                must be there. NULL: none are known */
