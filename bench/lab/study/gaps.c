@@ -41,7 +41,7 @@ static sluice_status ask_model(const slc_profile *profile, uint64_t limit, gap *
     double relaxed_s = 0;
     sluice_status status = slc_slot_model_solve(&ask, &solution);
     if (!status && !solution.found) status = slc_error(SLUICE_ERR_BUDGET, "no answer in time");
-    ask.effort_s = 10;
+    ask.effort_s = 60;
     ask.gap = 1e-4; /* a bound is lower by so much than where branching stops */
     if (!status) status = slc_slot_model_bound(&ask, &relaxed_s, &out->bound_s);
     if (!status) {
