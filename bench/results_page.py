@@ -106,8 +106,10 @@ def pipelines(data):
         if beside and "ratio" not in row:
             continue
         pytorch = (f"{seconds(row['pytorch_step_s'])} ({row['pytorch']})", f"{1 / row['ratio']:.2f}") if beside else ()
-        yield (row["link"], row["schedule"], " ".join(row["cuts"]), seconds(row["step_s"]), seconds(row["predicted_step_s"]),
-               *pytorch, f"{seconds(row['without_step_s'])} ({row['without']})", f"{1 / row['without_ratio']:.2f}",
+        predicted = seconds(row["predicted_step_s"]) if "predicted_step_s" in row else "-"
+        without = ((f"{seconds(row['without_step_s'])} ({row['without']})", f"{1 / row['without_ratio']:.2f}")
+                   if "without" in row else ("-", "-"))
+        yield (row["link"], row["schedule"], " ".join(row["cuts"]), seconds(row["step_s"]), predicted, *pytorch, *without,
                ", ".join(f"{100 * s / row['step_s']:.0f} %" for s in row["idle_s"]), f"{mib(row['peak_bytes'])}")
 
 
@@ -148,7 +150,7 @@ def play_off(data):
 
 
 def drift(data):
-    yield "what changed", "step before", "after", "as the new plan predicted", "ratio", "noticed after"
+    yield "what changed", "step before", "after", "as the last plan predicted", "ratio", "noticed after"
     for row in data["rows"]:
         steps = row["noticed_after_steps"]
         yield (row["kind"], seconds(row["step_before_s"]), seconds(row["step_s"]), seconds(row["predicted_step_s"]),
@@ -224,8 +226,10 @@ SECTIONS = {
               "GPT-2 mini, 2 ranks on 2 cores: after step 50 one rank computes 40 % longer, or the link of 1 Gbit/s has half "
               "of its rate.", drift),
     "predictions": ("Steps as predicted and as measured", "bench/compare/plans/predictions.sh",
-                    "GPT-2 mini, 2 ranks on 2 cores; what the plan predicted before its first step.", predictions),
-    "recipe-forecasts": ("Steps that leave layers out, predicted", "bench/compare/losses/recipes.py --parts forecast",
+                    "ViT small, one image a rank, 2 ranks on 2 cores; what the plan predicted before its first step.",
+                    predictions),
+    "recipe-forecasts": ("Steps that leave layers out, predicted", "bench/compare/losses/recipes.py --parts forecast --folder out/forecast "
+                         "--json bench/results/recipe-forecasts.json",
                          "Two ranks, a core each, on a machine that did nothing else.", forecasts),
     "openmpi": ("Collectives, next to Open MPI", "bench/compare/networks/openmpi.sh",
                 "Ranks of one host, fp32 sums, bus bandwidth as nccl-tests counts it.", against_openmpi),
@@ -246,7 +250,8 @@ HEAD = """<!-- Made by bench/results_page.py from the files in bench/results. --
 # Results
 
 Each table shows the newest file of its kind in [bench/results](../bench/results), with the command that repeats it, the
-date and the machine. All machines had two cores that others used at the same time. Both sides of a ratio ran by turns on
+date and the machine. All machines had two cores; others used them at
+the same time, unless a section says otherwise. Both sides of a ratio ran by turns on
 the same machine within the same hour. Figures are medians over steps, and over rounds if there were several.
 
 A step's ratio in fp32 is to be read beside that of matrix products alone, since both sides leave these to libraries. PyTorch's

@@ -19,7 +19,7 @@ EMULATED_TARGETS = ["sluice_command", "sluice_lab", "tests/cuda_emulated/all", "
                     "docs/examples/all", "plugins/transport/all", "plugins/nccl/shim/all", "tests/nccl/bed/hostcuda/all",
                     "tests/nccl/bed/hostnccl/all", "tests/nccl/all", "model_golden_models_test", "tests_models_cuda_test",
                     "tests_gpu_memory_test", "tests_gpu_checkpoint_test", "tests_onebit_cuda_test"]
-OF_PIPELINES = r"^tests\.(lab_)?pipeline|^sched\.(pipeline|stage|partition|deadlock)|^comm\.(channel|lines)_"
+OF_PIPELINES = r"^tests\.((lab|bench)_)?pipeline|^sched\.(pipeline|stage|partition|deadlock)|^comm\.(channel|lines)_"
 STRICT, LENIENT = ["-DSLUICE_WERROR=ON"], ["-DSLUICE_WERROR=OFF"]  # sanitizers make gcc warn of what is not so
 
 

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# The tests of the command begin with this file, sourced as `. "$(dirname "$0")/../support/command_check.sh"` by a script
-# that got the path of the command. It gives $sluice, the developers' $lab next to it, a folder $work that goes when the
-# script ends, check, which sets $failed, ways to say what is skipped, and waits that have a limit. A command that does
-# not work ends the script at once, as failed.
+# The tests of the command begin with this file, sourced by a script that got the path of the command, as
+# `. "$(dirname "$0")/../../support/command_check.sh"`. It gives $sluice, the developers' $lab next to it, a folder $work
+# that goes when the script ends, check, which sets $failed, ways to say what is skipped, and waits that have a limit. A
+# command that does not work ends the script at once, as failed.
 # shellcheck disable=SC2034 # used by those who source it
 set -u
 unset OMP_NUM_THREADS SLURM_CPUS_PER_TASK SLURM_CPUS_ON_NODE SLURM_JOB_END_TIME # of whoever runs the test

@@ -76,7 +76,8 @@ def parse():
 
     def add(option, default, words, kind=str, metavar="LIST"):
         parser.add_argument(option, default=default, type=kind, metavar=metavar, help=f"{words} (default {default})")
-    add("--parts", ",".join(PARTS), "what is measured: each part as PART, PART@SIZE or PART@SIZE:SEEDS, with a size of "
+    add("--parts", ",".join(part for part in PARTS if part != "forecast"), "what is measured (forecast, which wants a quiet "
+        "machine and a file of its own, is the last one): each part as PART, PART@SIZE or PART@SIZE:SEEDS, with a size of "
         "GPT-2 (mini), for bert of BERT (base), and for pld so many runs of each kind, of seeds from 1 on (3)")
     add("--steps", 2000, "steps of the training with the small batch; other runs have shares of them", int, "N")
     add("--gammas", "100/steps", "how fast theta falls, of pld")
@@ -355,7 +356,7 @@ def measure_onebit(runs, _):
 
 
 def measure_lamb(runs, _):
-    """What stands beside it trains with the small batch."""
+    """Trains LAMB with larger batches, and AdamW with the small one beside it."""
     lists = (getattr(runs.options, name).split(",") for name in ("lamb_batches", "lamb_times", "lamb_rates"))
     for batches, times, rate in itertools.product(*lists):
         more, steps = int(batches), max(20, int(times) * runs.options.steps // int(batches))
@@ -427,7 +428,9 @@ def figure(value):
 
 
 def show(rows):
-    print("| recipe | model | setting | what | with it | without | ratio | aim |\n|---|---|---|---|---|---|---|---|")
+    predicts = all(one["part"] == "forecast" for one in rows)
+    print(f"| recipe | model | setting | what | {'predicted | measured' if predicts else 'with it | without'} | ratio | aim |\n"
+          "|---|---|---|---|---|---|---|---|")
     for one in rows:
         ratio = "-" if one["ratio"] is None else f"{one['ratio']:.3f}{'!' if one['good'] is False else ''}"
         if one.get("low") is not None:

@@ -163,7 +163,7 @@ def row_of(kind, round_number, after, run):
 
 
 def show(rows):
-    print("ms a step: before, after, as the new plan predicted")
+    print("ms a step: before, after, as the last plan predicted")
     print(f"{'what changed':14}{'before':>8}{'after':>8}{'predicted':>11}{'ratio':>7}  noticed after")
     for row in rows:
         late = row["noticed_after_steps"] is None or row["noticed_after_steps"] > AIMS["steps"]

@@ -24,6 +24,11 @@ read -ra theirs <<<"${THEIRS-gpipe 1f1b interleaved zbv}"
 read -ra strategies <<<"${DATA_PARALLEL-dp sdp}"
 [ "${STEPS:-8}" -ge 8 ] || { echo "STEPS=$STEPS are too few for a median: give 8 or more" >&2; exit 2; }
 batch=${BATCH:-2} data_batch=${DATA_BATCH:-${BATCH:-2}} budget=()
+whole=$((micro_batches * batch)) # sequences of a step
+[ $((whole % (data_batch * ranks))) = 0 ] || {
+    echo "DATA_BATCH=$data_batch: $whole sequences of a step are no whole micro-batches of so many on $ranks ranks" >&2
+    exit 2
+}
 [ -z "${BUDGET:-}" ] || budget=(--budget "$BUDGET")
 shape=(--size "${SIZE:-small}" --context "${CONTEXT:-64}" --steps "${STEPS:-8}" --threads 1)
 work=$(mktemp -d)
@@ -35,7 +40,7 @@ on_ranks() { # COMMAND...: rank 0's output in $work/output
     [ "$link" = host ] || run=(bench/compare/networks/namespaces.sh -n "$ranks" --rate "$link" --burst "$burst" --)
     if ! "${run[@]}" "$@" >"$work/output" 2>"$work/errors"; then
         cat "$work/output" "$work/errors" >&2
-        [ ${#budget[@]} != 0 ] && grep -q 'the smallest that ' "$work/errors" || exit 1
+        [ ${#budget[@]} != 0 ] && grep -qE 'the budget is [0-9]|fit a budget of' "$work/errors" || exit 1
         echo "left out: it does not fit ${budget[1]}" >&2
     fi
     sed -i 's/^\[0\] //' "$work/output"
@@ -75,7 +80,7 @@ for round in $(seq "$rounds"); do
             schedule=(--schedule one_ahead) # in a budget, and where strategies are chosen, the planner's own
             { [ "$strategy" != auto ] && [ ${#budget[@]} = 0 ]; } || schedule=()
             train "$prefix.sluice.$strategy.json" --strategy "$strategy" "${schedule[@]}" --tied split \
-                --batch "$data_batch" --micro-batches $((micro_batches * batch / data_batch / ranks))
+                --batch "$data_batch" --micro-batches $((whole / data_batch / ranks))
         done
         for one in "${ours[@]}"; do
             progress "round $round of $rounds, $link: $one"

@@ -56,7 +56,7 @@ typedef struct {
     double step_s;              /* the mean of the ranks, as cpu_s a step */
     double cpu_s, message_s;    /* the engine's own CPU on the rank that takes most for a message */
     double all_s, messages;     /* of a step, all ranks together */
-    double more_s;              /* what each message takes that the row before lacks; NaN: the first row */
+    double more_s;              /* what each send or receive takes that the row before lacks; NaN: the first row */
 } pipeline_row;
 
 static sluice_status join_ranks(sluice_world *world, const slc_sleeping_row *own, pipeline_row *row)

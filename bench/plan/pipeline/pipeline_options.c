@@ -21,8 +21,8 @@ sluice_status slc_pipeline_option(void *options, const slc_option *row, char *te
     if (!strcmp(text, "off") || o->weighs) return SLUICE_OK;
     const unsigned long stages = strtoul(text, &end, 10);
     if (!isdigit((unsigned char)*text) || *end || stages < 2 || stages > MOST_STAGES)
-        return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline %s: give off, auto, or from 2 to %d stages", text,
-                         MOST_STAGES);
+        return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline %s: give off, from 2 to %d stages, or auto (sluice plan)",
+                         text, MOST_STAGES);
     o->stages = (uint32_t)stages;
     return SLUICE_OK;
 }

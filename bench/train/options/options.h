@@ -56,8 +56,8 @@ const slc_option *slc_training_rows(void);
 
 /* Adds the options that have one of `uses` to the object `settings`, in the order of the table, with the optimizer's
  * numbers and the schedule's horizon in place of what was left open. Keys are the options'
- * names, in a report with underscores. Returns 0, or -1: no memory, no object, or a text that is no UTF-8, which a
- * report has with question marks. */
+ * names, in a report with underscores. Returns 0, or -1: no memory, no object, or a text that is no UTF-8. A report has
+ * such a text with question marks, and so has any list of data files. */
 int slc_training_options_json(const slc_training_options *options, unsigned uses, json_t *settings);
 /* Sets what no option has set yet from a recipe, for a command in which --recipe is a list. Errors: those of
  * slc_training_recipe_read. */

@@ -71,11 +71,15 @@ sluice_status slc_training_options_compare(const slc_training_options *o, sluice
 
 /* ---- As JSON ---- */
 
+/* Names of files that are no UTF-8 have question marks. */
 static json_t *paths_json(const char *const *list, uint64_t count)
 {
     json_t *paths = json_array();
-    for (uint64_t i = 0; paths && i < count; i++) json_array_append_new(paths, json_string(list[i]));
-    return paths;
+    bool whole = paths;
+    for (uint64_t i = 0; whole && i < count; i++) whole = !json_array_append_new(paths, slc_plain_text_json(list[i]));
+    if (whole) return paths;
+    json_decref(paths);
+    return NULL;
 }
 
 /* `plain`: a text that is no UTF-8 is written as well as JSON can hold it; else there is no value then. */

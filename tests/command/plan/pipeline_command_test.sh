@@ -202,8 +202,8 @@ refusals() {
     refuses '--tied split' plan --profile "$work/joint.json" --pipeline 2
     refuses '2bw keeps older values whole' plan "${profile[@]}" --pipeline 2 --pipeline-schedule 2bw --strategy fsdp
     refuses 'give auto, dp, oss, sdp, fsdp or onebit' plan "${profile[@]}" --pipeline 2 --strategy mixed
-    refuses 'give off, auto, or from 2' plan "${profile[@]}" --pipeline 1
-    refuses 'give off, auto, or from 2' plan "${profile[@]}" --pipeline many
+    refuses 'give off, from 2 to 1024 stages, or auto' plan "${profile[@]}" --pipeline 1
+    refuses 'give off, from 2 to 1024 stages, or auto' plan "${profile[@]}" --pipeline many
     refuses '--micro-batches goes with --pipeline P' plan "${profile[@]}" --micro-batches 4
     refuses '--pipeline-cuts goes with --pipeline P' sim "${profile[@]}" --pipeline-cuts h.3
     refuses 'leave --picture out' plan "${profile[@]}" --pipeline 2 --picture "$work/stages.svg"
