@@ -32,16 +32,15 @@ typedef struct {
     uint64_t label; /* what this is, as the number of a micro-batch: ends that differ fail the world (MISMATCH) */
     const slc_gate_count *counts; /* to be reached before it starts; kept by pointer until then */
     uint32_t count_count;
-    /* Hooks on the communication thread, and where end_may_wait is set on any that calls slc_channel_notify, one at a
-     * time; NULL: none. An error that one returns fails the world. They open and close
-     * neither channels nor groups. */
+    /* The hooks run one at a time: on the communication thread or, if this transfer or another one of the channel has
+     * end_may_wait, on a thread that calls slc_channel_notify; NULL: none. An error that one returns fails the world.
+     * They open and close neither channels nor groups. */
     sluice_status (*start)(void *context); /* runs when the counts have been reached */
     sluice_status (*end)(void *context);   /* runs at completion, in order, before the transfer is counted */
     void *context;
     const char *what; /* its name in messages; kept by pointer; NULL: "transfer" */
-    /* Of a send: only callers of slc_channel_wait need its end. To wake this rank for it alone costs more than the
-     * transfer does, so where no message tells of it this rank sees its end when it is next awake, or somebody waits.
-     */
+    /* Only callers of slc_channel_wait need the end of this send. Waking this rank for it costs more than the transfer
+     * does, so between ranks of one host it is noticed when this rank is next awake, or when somebody waits. */
     bool end_may_wait;
 } slc_channel_transfer;
 

@@ -1,4 +1,4 @@
-/* Joins by a slash. */
+/* slc_path_in joins a folder and a name by a slash. */
 #include "lib/base/file/path_in.h"
 
 #include "lib/base/status.h"

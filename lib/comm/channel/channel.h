@@ -1,4 +1,5 @@
-/* One end of a channel. All but the first three run on the communication thread. Private to lib/comm. */
+/* One end of a channel. Calls after slc_channel_go_on need the lock of that call: the communication thread holds it,
+ * and slc_channel_go_on does while it steps. Private to lib/comm. */
 #pragma once
 
 #include "lib/comm/channel/state.h"

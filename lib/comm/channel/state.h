@@ -1,5 +1,5 @@
-/* The state of one end of a channel. The thread that submits writes the queue's end; the rest belongs to the
- * communication thread, except where a member says otherwise. Private to lib/comm. */
+/* The state of one end of a channel. The thread that submits writes the queue's end; the rest belongs to
+ * whoever holds the lock of the lines, except where a member says otherwise. Private to lib/comm. */
 #pragma once
 
 #include "lib/comm/channels.h"

@@ -119,7 +119,7 @@ static bool take(slc_channel *channel, uint64_t now_ns)
 /* True if the receiver has taken a transfer that this end offered. */
 static bool was_taken(const slc_channel *channel, const slc_open_transfer *open)
 {
-    const uint32_t taken = atomic_load_explicit(&channel->there->taken, memory_order_acquire);
+    const uint32_t taken = atomic_load(&channel->there->taken); /* after ask_while_full has asked */
     return (int32_t)(taken - (open->index + 1)) >= 0;
 }
 

@@ -48,10 +48,8 @@ static sluice_status read_blob(int fd, uint64_t deadline_ns, sluice_status *stat
 static sluice_status fail_exchange(const slc_rendezvous *rendezvous, int rank, sluice_status status)
 {
     const bool silent = status == SLUICE_ERR_TIMEOUT || status == SLUICE_ERR_IO;
-    char line[SLC_ERROR_BYTES];
-    snprintf(line, sizeof line, "%s", sluice_last_error());
-    return slc_error(status, "rank %d with rank %d, while the world was being made: %s%s", rendezvous->rank, rank, line,
-                     silent ? ": does the network between them lose large packets (MTU)?" : "");
+    return slc_error(status, "rank %d with rank %d, while the world was being made: %.1000s%s", rendezvous->rank, rank,
+                     sluice_last_error(), silent ? ": does the network between them lose large packets (MTU)?" : "");
 }
 
 static sluice_status collect_from(slc_rendezvous *rendezvous, int rank, char **part, size_t *bytes)

@@ -83,8 +83,8 @@ static void tell_wait(sluice_runtime *rt, uint64_t step)
     rt->compression.waits = true;
     if (rt->rank == 0)
         slc_log(SLC_LOG_WARN,
-                "step %llu: optimizer %s averages whole gradients for longer: every step so far has left out the layer "
-                "of parameter \"%s\", whose variance is still 0",
+                "step %llu: optimizer %s averages whole gradients for longer: parameter \"%s\" has had too few updates "
+                "for a variance, because steps have left its layer out",
                 (unsigned long long)step, rt->optimizer.name, rt->model.params[lacks]->name);
 }
 

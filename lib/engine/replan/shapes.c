@@ -174,6 +174,7 @@ static sluice_status swap_plans(sluice_runtime *rt, slc_shape_plan *next, slc_sh
     if (next->number) rt->current.made = made;
     left->answer.plan = plan;
     rt->planning.replan_due = next->unproven_times;
+    rt->planning.held |= rt->planning.unproven; /* the plan that followed a drift is left before it was looked at */
     rt->planning.unproven = false;
     rt->planning.apart = 0;
     *next = (slc_shape_plan){0};

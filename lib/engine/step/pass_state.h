@@ -104,8 +104,9 @@ enum { SLC_LANE_PLACES = 2048 };
 
 /* May the running pass launch kernels for the first time? It is one of the first two of its program, or of those from a
  * step on that runs a layer for the first time or has sequences of another length: the late items of such a step run in
- * the second. Or the program has said so (slc_pass_expect_launches). On a GPU a first launch may wait for all that the
- * GPU has to do, and NCCL may wait for the launch: so with several ranks no collective is under way then. */
+ * the second. The training binary may also have announced launches (slc_pass_expect_launches). On a GPU a first launch
+ * may wait for all that the GPU has to do, and NCCL may wait for the launch: so with several ranks no collective is
+ * under way then. */
 static inline bool slc_pass_is_new(const slc_pass *pass)
 {
     return pass->number <= 2 || pass->number <= pass->launches_last;

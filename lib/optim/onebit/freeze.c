@@ -58,7 +58,8 @@ static bool has_settled(slc_freeze *f, uint64_t step, uint32_t count, const uint
     return !first && norm > 0 && fabs(norm - before) <= f->settings.change * norm;
 }
 
-/* The first update of all is none in compat, which discards step 1. */
+/* Returns the first parameter whose updates may all have been discarded, as compat discards step 1; UINT32_MAX: none.
+ */
 static uint32_t first_without_variance(const slc_freeze *f, uint32_t count, const uint64_t *updates)
 {
     const uint64_t none = f->settings.compat ? 1 : 0;

@@ -53,7 +53,7 @@ enum { SLC_FROZEN_AT, SLC_FREEZE_NORM_STEP, SLC_FREEZE_NORM, SLC_FREEZE_PROGRESS
 #define SLC_FREEZE_PROGRESS_NAMES "frozen_at", "norm_step", "norm"
 #define SLC_FREEZE_UPDATES_NAME "frozen_updates"
 void slc_freeze_save(const slc_freeze *freeze, double values[SLC_FREEZE_PROGRESS]);
-/* Errors: ARGUMENT. */
+/* Says whether slc_freeze_load may take these numbers of the job. Errors: ARGUMENT. */
 sluice_status slc_freeze_check_progress(const char *name, const double values[SLC_FREEZE_PROGRESS]);
 /* Takes what slc_freeze_check_progress has found good. frozen_updates: of `count` parameters; if the freeze is another
  * one now, each has had as many as the job. */
