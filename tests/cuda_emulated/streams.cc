@@ -119,6 +119,7 @@ static std::atomic<cudaStream_t> default_streams[EMULATED_DEVICES_MOST];
 
 static void *end_stream(cudaStream_t s, uint32_t number)
 {
+    order_after(&s->last);
     emulated_stream_ends();
     streams_lock.lock();
     all_streams().erase(s->shared_from_this());
@@ -159,10 +160,12 @@ static void *stream_main(void *argument)
 void emulated_push(cudaStream_t s, bool device_memory, std::function<void()> work)
 {
     std::unique_ptr<emulated_job> o(new emulated_job{std::move(work), device_memory, 0});
+    const bool ends = !o->work;
     order_before(&o->order);
     emulated_context_lock(s->device);
     s->lock.lock();
     s->queue.push_back(std::move(o));
+    if (ends) order_before(&s->last); /* the queue, which may have grown just now, goes with the stream */
     s->asked++;
     s->lock.unlock();
     emulated_context_unlock(s->device);

@@ -36,6 +36,7 @@ struct CUstream_st : std::enable_shared_from_this<CUstream_st> {
     unsigned flags;
     uint64_t number, random;
     char order;                                  /* from the stream to who waits for it */
+    char last;                                   /* from who has asked it to end to the end of its queue */
     std::atomic<emulated_recorder *> recorder{}; /* while it is being captured */
     std::shared_ptr<emulated_recorder> capture;  /* the same; it keeps it */
     int lane = 0;                                /* the recorder's number of this stream */

@@ -351,7 +351,7 @@ static void says(const slc_job *job, const slc_plan *plan, const char *words)
 }
 
 /* So many plans with onebit are damaged, out of so many drawn jobs at most. */
-enum { PLANS_SEEN = 3, JOBS_MOST = 2000 };
+enum { PLANS_SEEN = 3, DRAWN_MOST = 2000 };
 
 /* In a compressed job, in which ranks have gradients of their own, onebit's operations must exist and be where they
  * belong. */
@@ -361,7 +361,7 @@ static void onebit_has_its_place(void **state)
     static test_job t;
     uint32_t seen = 0;
     for (uint64_t seed = 0; seen < PLANS_SEEN; seed++) {
-        if (seed == JOBS_MOST) fail_msg("%u of %d plans have onebit", seen, JOBS_MOST);
+        if (seed == DRAWN_MOST) fail_msg("%u of %d plans have onebit", seen, DRAWN_MOST);
         slc_plan *plan = plan_to_damage_of(&t, seed);
         uint32_t i = find_kind(plan, SLC_ITEM_COMPRESS, 0);
         if (i != SLC_NONE) {
