@@ -1,4 +1,4 @@
-/* Where process numbers have a meaning. Any thread. */
+/* The namespace in which process numbers have a meaning. Any thread. */
 #pragma once
 
 #include <stdint.h>
