@@ -14,6 +14,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 source bench/compare/peers/need_program.sh
+source bench/compare/peers/two_hosts.sh
 # shellcheck source=../peers/kept_runs.sh
 . bench/compare/peers/kept_runs.sh
 work='' # open_folder sets it
@@ -30,20 +31,12 @@ train=(--model "${MODEL:-vit}" --size "${SIZE:-small}" --batch "${BATCH:-1}" --s
 out=${OUT:-bench/results/predictions.json}
 export PYTHONDONTWRITEBYTECODE=1
 
-keep_output() { # COMMAND...: its output in $work/output; what it says is shown if it fails
-    "$@" >"$work/output" 2>"$work/errors" || { cat "$work/output" "$work/errors" >&2; exit 1; }
-}
-
-in_namespaces() { # COMMAND...
-    keep_output bench/compare/networks/namespaces.sh -n 2 --rate "$rate" --burst "$burst" --only 0 -- "$@"
-}
-
 goodput() {
     local result=$link/$round.goodput.json
     seen=$((seen + 1))
     [ ! -e "$result" ] || return 0
     tell_run $total "round $round of $rounds, $rate $burst: plain TCP"
-    in_namespaces python3 bench/compare/peers/tcp_goodput.py --seconds 2
+    on_two_hosts python3 bench/compare/peers/tcp_goodput.py --seconds 2
     cp "$work/output" "$result"
 }
 
@@ -74,7 +67,7 @@ for round in $(seq "$rounds"); do
             link=$work/$rate-$burst
             mkdir -p "$link"
             goodput
-            predict in_namespaces
+            predict on_two_hosts
         done
     done
     for rate in "${throttles[@]}"; do

@@ -3,6 +3,7 @@
 
 #include "bench/cli/options/cuts_file.h"
 #include "lib/base/status.h"
+#include "lib/base/text/divisors.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -36,20 +37,11 @@ sluice_status slc_pipeline_options_check(const slc_pipeline_options *o)
     return slc_error(SLUICE_ERR_ARGUMENT, "--%s goes with --pipeline P", alone);
 }
 
-/* Writes the numbers that divide `ranks`, from 2 on. */
-static void write_divisors(uint32_t ranks, char *out, size_t bytes)
-{
-    size_t used = 0;
-    *out = 0;
-    for (uint32_t p = 2; p <= ranks && used + 16 < bytes; p++)
-        if (ranks % p == 0) used += (size_t)snprintf(out + used, bytes - used, "%s%u", used ? ", " : "", p);
-}
-
 static sluice_status share_ranks(const slc_pipeline_options *o, slc_profile *profile)
 {
     const uint32_t ranks = profile->job.world;
     char divisors[200];
-    write_divisors(ranks, divisors, sizeof divisors);
+    slc_divisors_text(ranks, divisors, sizeof divisors);
     if (ranks % o->stages == 0) return slc_profile_set_world(profile, ranks / o->stages);
     if (!*divisors)
         return slc_error(SLUICE_ERR_ARGUMENT,

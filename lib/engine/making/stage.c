@@ -4,6 +4,7 @@
 #include "lib/base/integer.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/base/text/divisors.h"
 #include "lib/comm/groups.h"
 #include "lib/engine/making/stage_cuts.h"
 #include "lib/engine/replan/replan.h"
@@ -20,20 +21,11 @@ enum { GROUP = 1 }; /* number of the stage's group */
 
 /* ---- Before the job ---- */
 
-/* Writes the numbers of stages that the world has ranks for. */
-static void write_divisors(int ranks, char *out, size_t bytes)
-{
-    size_t used = 0;
-    *out = 0;
-    for (int p = 2; p <= ranks && used + 16 < bytes; p++)
-        if (ranks % p == 0) used += (size_t)snprintf(out + used, bytes - used, "%s%d", used ? ", " : "", p);
-}
-
 static sluice_status check_ranks(const sluice_runtime *rt)
 {
     const int stages = (int)rt->config.pipeline;
     char divisors[200];
-    write_divisors(rt->size, divisors, sizeof divisors);
+    slc_divisors_text((uint32_t)rt->size, divisors, sizeof divisors);
     if (rt->size % stages == 0) return SLUICE_OK;
     return slc_error(SLUICE_ERR_ARGUMENT, "pipeline %d: %d rank%s no multiple of %d stages; %s%s", stages, rt->size,
                      rt->size == 1 ? " is" : "s are", stages,
