@@ -143,6 +143,7 @@ int trial_step(const trial *t, trial_trainer *with, uint32_t number, double *los
                                                .exchange = number < 2 || number == t->freeze || number + 1 == last)));
     RANK_CHECK(!sluice_model_step(with->model, batches, here));
     RANK_CHECK(!sluice_step_end(with->rt, &report));
+    with->skipped = report.skipped;
     RANK_CHECK(t->stages < 2 || report.bytes_sent > 0);
     if (*here)
         RANK_CHECK(!sluice_model_loss(with->model, loss));
@@ -162,6 +163,19 @@ static int evaluate(const trial_run *r, trial_trainer *t)
         RANK_CHECK(!sluice_model_evaluate(t->model, &batch, &loss, NULL));
         if (loss > 0) r->out->evaluated[sluice_runtime_replica(t->rt)][i] = loss;
     }
+    return 0;
+}
+
+/* Writes the weights' hash, or that there is none: a skipped step exchanges nothing, so it leaves 0/1 Adam's replicas as
+ * different as the local steps before it made them, and nobody can read such weights. */
+static int hash_weights(const trial_trainer *t, char hex[65])
+{
+    bool readable;
+    (void)sluice_runtime_replicas_equal(t->rt, &readable);
+    if (t->skipped && !readable)
+        strcpy(hex, "replicas differ");
+    else
+        RANK_CHECK(!sluice_runtime_weights_sha256(t->rt, hex));
     return 0;
 }
 
@@ -194,7 +208,7 @@ int trial_train(int rank, int size, void *context)
             RANK_CHECK(!sluice_checkpoint_begin(t.rt, r->to, NULL, 0));
     }
     if (r->to) RANK_CHECK(!sluice_checkpoint_end(t.rt, true, NULL));
-    RANK_CHECK(!sluice_runtime_weights_sha256(t.rt, hex));
+    if (hash_weights(&t, hex)) return 1;
     RANK_CHECK(!sluice_runtime_memory(t.rt, &memory));
     r->out->planned[rank] = memory.planned_bytes;
     r->out->peak[rank] = memory.peak_bytes;

@@ -62,6 +62,7 @@ typedef struct {
     sluice_world *world;
     sluice_runtime *rt;
     sluice_model *model;
+    bool skipped; /* the last step, because a gradient was not finite */
 } trial_trainer;
 
 sluice_config trial_config(const trial *t);
