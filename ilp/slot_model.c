@@ -229,6 +229,7 @@ static sluice_status prove(solving *s, double begun_s)
     const uint32_t micro_batches = s->parts->micro_batches;
     sluice_status status = SLUICE_OK;
     counted.work = &apart;
+    if (counted.bounded) counted.allowed = counted.bounded;
     if (s->coarse) status = slc_prices_init(&fine, micro_batches * slc_job_slots(counted.job));
     if (!status && s->coarse) slc_coarse_refine_prices(s->coarse, &s->search.prices, micro_batches, &fine);
     if (!status)

@@ -36,6 +36,8 @@ typedef struct {
                                operations are not */
     const uint8_t *allowed; /* [units] bits 1 << slc_strategy; a single bit fixes the strategy. Each bit means
                                slc_unit_strategy of it */
+    const uint8_t *bounded; /* [units] the same, for the plans that proven_s is a bound of: at least what is allowed.
+                               NULL: what is allowed */
     const uint8_t *recompute; /* [L] 0: no, 1: yes, 2: free. NULL: no layer recomputes */
     uint64_t limit;           /* bytes of the arena: the right side of the memory rows */
     double effort_s;          /* nominal seconds of work at which the search ends; <= 0: it ends by itself */
@@ -61,7 +63,7 @@ typedef struct {
     double step_s;    /* the model's objective, without the tie-breaking term */
     double bound_s;   /* lower bound of all answers of this model (its positions and ties) */
     double relaxed_s; /* lower bound of the LP alone; 0: not found within the effort */
-    double proven_s;  /* lower bound of the step of any valid plan within the limit; 0: not asked for */
+    double proven_s;  /* lower bound of the step of any valid plan of `bounded` within the limit; 0: not asked for */
     double proving_s; /* nominal seconds that it took, which request->work does not count */
     double solve_s;
     const char *how; /* "branch and bound", "rounding", ...: a constant */

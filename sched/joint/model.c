@@ -36,8 +36,14 @@ enum {
     MOST_CHOICES = 81,   /* choices of all of them together up to which they are */
 };
 
-/* `lossy`: onebit is a choice for free units too. With one rank there is nothing to choose. */
-static uint8_t *allowed_strategies(const slc_joint_request *r, bool lossy)
+/* The choices of a free unit: the strategies offered that change no bit; those and onebit; or everything that a plan
+ * may hold. Bounds are those of the last: dp is not offered, because it only saves the start of an operation beside
+ * sdp, but baselines use it, and in short steps that start is a per cent. */
+typedef enum { EXACT, OFFERED, POSSIBLE } choice_set;
+
+/* Returns the strategies of each unit, for the caller to free; NULL: there is no memory. With one rank nothing is
+ * offered. */
+static uint8_t *allowed_strategies(const slc_joint_request *r, choice_set set)
 {
     const slc_job *job = r->job;
     uint8_t *allowed = malloc((size_t)job->unit_count + 1);
@@ -45,7 +51,9 @@ static uint8_t *allowed_strategies(const slc_joint_request *r, bool lossy)
         const slc_unit *unit = &job->units[u];
         bool is_free = slc_unit_is_free(unit, r->strategies[u]);
         slc_strategy fixed = slc_unit_strategy(job, unit, is_free ? SLC_SDP : r->strategies[u]);
-        allowed[u] = is_free && job->world > 1 ? slc_offered_strategies(job, unit, lossy) : (uint8_t)(1 << fixed);
+        allowed[u] = (uint8_t)(1 << fixed);
+        if (is_free && job->world > 1) allowed[u] = slc_offered_strategies(job, unit, set != EXACT);
+        if (is_free && set == POSSIBLE && slc_unit_may_be(job, unit, SLC_DP)) allowed[u] |= 1 << SLC_DP;
     }
     return allowed;
 }
@@ -227,9 +235,12 @@ static sluice_status try_smaller_limits(slc_joint_search *j, slc_slot_request *a
 static sluice_status try_allowed(slc_joint_search *j, const uint8_t *allowed, bool in_series, bool first)
 {
     const slc_joint_request *r = j->request;
+    uint8_t *bounded = allowed_strategies(r, POSSIBLE);
+    if (!bounded) return slc_error(SLUICE_ERR_MEMORY, "plan");
     slc_slot_request ask = {.job = r->job,
                             .times = slc_joint_mean_times(r),
                             .allowed = allowed,
+                            .bounded = bounded,
                             .recompute = r->recompute,
                             .limit = r->limit,
                             .proves = first && !r->times->keeps,
@@ -248,7 +259,9 @@ static sluice_status try_allowed(slc_joint_search *j, const uint8_t *allowed, bo
         if (!too_large || (below && too_large - below < r->limit / CLOSE_LIMITS)) break;
         ask.limit = below ? below + (too_large - below) / 2 : too_large - (less < too_large ? less : too_large);
     }
-    return status || r->limit == UINT64_MAX ? status : try_smaller_limits(j, &ask);
+    if (!status && r->limit != UINT64_MAX) status = try_smaller_limits(j, &ask);
+    free(bounded);
+    return status;
 }
 
 static uint8_t nth_choice(uint8_t choices, uint32_t n)
@@ -305,7 +318,7 @@ static sluice_status try_all(slc_joint_search *j, const uint8_t *all, const uint
 
 sluice_status slc_joint_try_slot_model(slc_joint_search *j)
 {
-    uint8_t *all = allowed_strategies(j->request, true), *exact = allowed_strategies(j->request, false);
+    uint8_t *all = allowed_strategies(j->request, OFFERED), *exact = allowed_strategies(j->request, EXACT);
     sluice_status status = all && exact ? try_all(j, all, exact) : slc_error(SLUICE_ERR_MEMORY, "plan");
     if (!status) status = try_every_choice(j, all);
     free(exact);
@@ -329,7 +342,7 @@ sluice_status slc_joint_prove_bound(slc_joint_search *j)
     j->work->spent_s += j->proving_s;
     if (slc_joint_is_deep(j))
         return SLUICE_OK; /* no program has all positions of so many layers; prices have given the bound */
-    uint8_t *allowed = allowed_strategies(r, true);
+    uint8_t *allowed = allowed_strategies(r, POSSIBLE);
     if (!allowed) return slc_error(SLUICE_ERR_MEMORY, "plan");
     const slc_slot_request ask = {.job = r->job,
                                   .times = slc_joint_mean_times(r),
