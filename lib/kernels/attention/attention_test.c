@@ -535,8 +535,12 @@ static void large_scores(void **state)
         {
             answer a = attention(&p, 1);
             assert_true(nrmse(p.all, a.got[OUT], p.want[OUT], 0) <= (shape.dtype == SLUICE_BF16 ? 2.5e-3 : 1e-4));
+            /* A score's gradient is p (dp - D), and one key has nearly all the weight of most queries, so that dp is
+             * nearly D: what rounds either to bf16 (by 2^-9) is one or two per cent of what is left. */
             for (int i = DQ; i <= DV; i++)
-                assert_true(nrmse(p.all, a.got[i], p.want[i], 0) <= (shape.dtype == SLUICE_BF16 ? 1e-2 : 1e-4));
+                assert_true(nrmse(p.all, a.got[i], p.want[i], 0) <= (shape.dtype == SLUICE_FP32 ? 1e-4
+                                                                     : i == DV                  ? 1e-2
+                                                                                                : 3e-2));
             answer_destroy(&a);
         }
         problem_destroy(&p);
