@@ -1,4 +1,4 @@
-/* Writes times in the largest unit that leaves at least 1. tests/command/plan/plan_table_test.sh covers this file. */
+/* Writes times in the largest unit that leaves at least 1. */
 #include "bench/plan/words/quantities.h"
 
 #include <math.h>
@@ -11,6 +11,6 @@ char *slc_plan_seconds(double s, char *text)
     else if (fabs(s) >= 1e-3)
         snprintf(text, 24, "%.1f ms", s * 1e3);
     else
-        snprintf(text, 24, "%.0f us", s * 1e6);
+        snprintf(text, 24, "%.0f us", fabs(s) < 0.5e-6 ? 0 : s * 1e6);
     return text;
 }
