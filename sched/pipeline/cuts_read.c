@@ -20,15 +20,13 @@ static sluice_status take_layer(const slc_job *job, const char *name, size_t len
 {
     if (!find_layer(job, name, length, out))
         return slc_error(SLUICE_ERR_ARGUMENT,
-                         "cuts: no layer is called \"%.*s\"; the first layers of further stages are %s "
-                         "to %s",
-                         (int)length, name, job->layers[job->layer_count > 1], job->layers[job->layer_count - 1]);
+                         "no layer is called \"%.*s\"; the first layers of further stages are %s to %s", (int)length,
+                         name, job->layers[job->layer_count > 1], job->layers[job->layer_count - 1]);
     if (*out > before) return SLUICE_OK;
     if (before + 1 < job->layer_count)
-        return slc_error(SLUICE_ERR_ARGUMENT,
-                         "cuts: \"%s\" does not come after \"%s\"; from \"%s\" on every layer does", job->layers[*out],
-                         job->layers[before], job->layers[before + 1]);
-    return slc_error(SLUICE_ERR_ARGUMENT, "cuts: \"%s\" does not come after \"%s\", which is the last layer",
+        return slc_error(SLUICE_ERR_ARGUMENT, "\"%s\" does not come after \"%s\"; from \"%s\" on every layer does",
+                         job->layers[*out], job->layers[before], job->layers[before + 1]);
+    return slc_error(SLUICE_ERR_ARGUMENT, "\"%s\" does not come after \"%s\", which is the last layer",
                      job->layers[*out], job->layers[before]);
 }
 
@@ -39,8 +37,8 @@ sluice_status slc_pipeline_cuts_read(const slc_job *job, const char *text, uint3
     count += *text != 0;
     if (count != pieces)
         return slc_error(SLUICE_ERR_ARGUMENT,
-                         "cuts \"%s\": %u name%s; %u pieces of the model need %u, the first layer of "
-                         "each piece but the first",
+                         "\"%s\" has %u name%s; %u pieces of the model need %u, the first layer of each piece but the "
+                         "first",
                          text, count - 1, count == 2 ? "" : "s", pieces, pieces - 1);
     first_layer[0] = 0;
     for (uint32_t p = 1; p < pieces; p++) {

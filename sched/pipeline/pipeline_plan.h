@@ -65,5 +65,6 @@ sluice_status slc_pipeline_plan_from_text(const slc_profile *profile, const char
                                           slc_pipeline_request *request, slc_pipeline_plan *out);
 
 /* Reads cuts: the names of the first layers of all pieces but the first, with commas. Fills first_layer [pieces].
- * Errors: ARGUMENT (too many or too few, no such layer, not ascending; the error names layers that work). */
+ * Errors: ARGUMENT (too many or too few, no such layer, not ascending; the error names layers that work, and the caller
+ * says where the cuts come from). */
 sluice_status slc_pipeline_cuts_read(const slc_job *job, const char *text, uint32_t pieces, uint32_t *first_layer);

@@ -150,7 +150,8 @@ sluice_status slc_pipeline_cut(const slc_job *job, const slc_stages_request *req
         asked.recompute = request->as->recompute;
     } else if (!status && strcmp(request->cuts, "auto")) {
         asked.first_layer = out->first_layer;
-        status = slc_pipeline_cuts_read(job, request->cuts, slc_pipeline_pieces(&asked.shape), out->first_layer);
+        status = slc_error_context(
+            slc_pipeline_cuts_read(job, request->cuts, slc_pipeline_pieces(&asked.shape), out->first_layer), "cuts");
     }
     if (!status) status = slc_times_estimate(job, &profile.times);
     out->timed = request->times;

@@ -194,10 +194,11 @@ refusals() {
     refuses '8 and 12 work' plan "${profile[@]}" --pipeline 4 --pipeline-schedule interleaved --micro-batches 10
     refuses '4 and more work' plan "${profile[@]}" --pipeline 4 --pipeline-schedule 2bw --micro-batches 3
     refuses 'several go with the schedule interleaved' plan "${profile[@]}" --pipeline 4 --pipeline-chunks 2
-    refuses '4 pieces of the model need 3' plan "${profile[@]}" --pipeline 4 --pipeline-cuts h.3,h.6
-    refuses 'no layer is called "h.x"; the first layers of further stages are h.0 to head' \
+    refuses '--pipeline-cuts: "h.3,h.6" has 2 names; 4 pieces of the model need 3' \
+        plan "${profile[@]}" --pipeline 4 --pipeline-cuts h.3,h.6
+    refuses '--pipeline-cuts: no layer is called "h.x"; the first layers of further stages are h.0 to head' \
         plan "${profile[@]}" --pipeline 2 --pipeline-cuts h.x
-    refuses '"h.3" does not come after "h.6"; from "h.7" on every layer does' \
+    refuses '--pipeline-cuts: "h.3" does not come after "h.6"; from "h.7" on every layer does' \
         plan "${profile[@]}" --pipeline 4 --pipeline-cuts h.6,h.3,head
     refuses '--tied split' plan --profile "$work/joint.json" --pipeline 2
     refuses '2bw keeps older values whole' plan "${profile[@]}" --pipeline 2 --pipeline-schedule 2bw --strategy fsdp
