@@ -25,7 +25,7 @@ printf '#!/bin/sh\nshift 2; printf "%%s install ok installed\\n" "$@"\n' >"$work
 printf '#!/bin/sh\n[ $1 != --preset ] || echo "-- nvcc not found: tests of CUDA are left out"\n' >"$work/bin/cmake"
 printf '#!/bin/sh\nexit 1\n' >"$work/bin/apt-get"
 printf '#!/bin/sh\nexit 0\n' | tee "$work/bin/clang-format" "$work/bin/shellcheck" >"$tree/tests/house/include_check.py"
-echo | tee "$tree"/tests/house/{tested,size}_check.py >"$tree/tests/house/include_check.py"
+echo | tee "$tree"/tests/house/{tested,size,by_change}_check.py >"$tree/tests/house/include_check.py"
 ln -s "$(python3 -c 'import sys; print(sys.executable)')" "$work/bin/python3" # itself, where a script stands for it
 chmod +x "$work/bin/"*
 for program in release/tests/tests_engine_test release/tests/tests_checkpoint_test tsan/tests/tests_engine_test \

@@ -108,11 +108,12 @@ def changed():
     return None if differ is None or new is None else differ.splitlines() + new.splitlines()
 
 
-def inputs():
-    """Rows (test, paths) of tests/house/by_change.txt; `*` stands for any text in both, and a folder for all in it."""
+def inputs(path=INPUTS):
+    """Rows (test, patterns) of tests/house/by_change.txt; `*` stands for any text in both, and a folder for all in
+    it."""
     rows = []
     try:
-        with open(INPUTS, encoding="utf-8") as lines:
+        with open(path, encoding="utf-8") as lines:
             for line in lines:
                 words = line.split("#")[0].replace("->", " ").replace(":", " ").split()
                 if words:
@@ -122,6 +123,12 @@ def inputs():
     return rows
 
 
+def stands_for(pattern, path):
+    """Returns whether a pattern of those rows stands for the file."""
+    folder = pattern.rstrip("/")
+    return path == folder or path.startswith(folder + "/") or fnmatch.fnmatchcase(path, pattern)
+
+
 def unchanged(tests):
     """Returns those of the tests whose inputs are listed and are the same as when all tests passed."""
     differ = changed()
@@ -129,7 +136,6 @@ def unchanged(tests):
         return []
 
     def same(test):
-        paths = [path for name, listed in inputs() if fnmatch.fnmatchcase(test, name) for path in listed]
-        return paths and not any(file == path.rstrip("/") or fnmatch.fnmatchcase(file, path)
-                                 or file.startswith(path.rstrip("/") + "/") for file in differ for path in paths)
+        patterns = [each for name, listed in inputs() if fnmatch.fnmatchcase(test, name) for each in listed]
+        return patterns and not any(stands_for(pattern, path) for path in differ for pattern in patterns)
     return [test for test in tests if same(test)]
