@@ -48,7 +48,7 @@ static int save_all_versions(int rank, int size, void *context)
 static void record(bool no_exchange)
 {
     char run[128];
-    make_own_folder(top);
+    make_folder_in_memory(top);
     snprintf(run, sizeof run, "%s/run", top);
     disk_watch(top, true);
     disk->no_exchange = no_exchange;
@@ -161,7 +161,7 @@ static exploration *begin_exploration(const trial *t)
     assert_non_null(e);
     e->m.t = t;
     e->stride = 1;
-    make_own_folder(e->place);
+    make_folder_in_memory(e->place);
     snprintf(e->scratch, sizeof e->scratch, "%s/disk", e->place);
     return e;
 }
@@ -361,7 +361,7 @@ static void calls_that_fail_leave_a_checkpoint(void **state)
 {
     (void)state;
     char run[128];
-    make_own_folder(top);
+    make_folder_in_memory(top);
     snprintf(run, sizeof run, "%s/run", top);
     disk_watch(top, false);
     setenv("SLUICE_LOG_LEVEL", "error", 1);

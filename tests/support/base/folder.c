@@ -4,9 +4,11 @@
 
 #include <ftw.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/sluice-test-XXXXXX";
@@ -51,6 +53,14 @@ void make_own_folder(char path[64])
 {
     snprintf(path, 64, "/tmp/sluice-test-XXXXXX");
     assert_non_null(mkdtemp(path));
+}
+
+void make_folder_in_memory(char path[64])
+{
+    struct statvfs room;
+    snprintf(path, 64, "/dev/shm/sluice-test-XXXXXX");
+    const bool fits = !statvfs("/dev/shm", &room) && (uint64_t)room.f_bavail * room.f_frsize >= (uint64_t)64 << 20;
+    if (!fits || !mkdtemp(path)) make_own_folder(path);
 }
 
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)

@@ -25,6 +25,9 @@ void fails(sluice_status status, sluice_status expected, const char *why);
 
 /* Makes an empty folder that nobody else has, and writes its path. */
 void make_own_folder(char path[64]);
+/* Makes such a folder in memory, /dev/shm, for a test that makes and removes thousands of files: on a disk each of them
+ * may wait for what other programs write. If /dev/shm has not 64 MiB of room, the folder is made as above. */
+void make_folder_in_memory(char path[64]);
 /* Removes a folder, if it is there, with all that is in it. */
 void remove_tree(const char *path);
 
