@@ -200,7 +200,7 @@ uint32_t slc_plan_buffer(const slc_plan *plan, slc_buffer_kind kind, uint32_t un
 
 /* Checks a plan against its job and shares no code with what made it: every operation once and complete, dependencies,
  * lifetimes, no overlap of address and time, tickets, no wait for a later item. A plan that passes holds for every
- * subset of layers that a step leaves out (lib/plan/left_out.h). Errors: FORMAT (what and where). */
+ * subset of layers that a step leaves out (lib/plan/left_out.h). Errors: FORMAT (what and where), MEMORY. */
 sluice_status slc_plan_validate(const slc_job *job, const slc_plan *plan);
 
 /* Returns 64 bits that differ when anything in the plan differs, so that ranks can compare plans. */

@@ -322,16 +322,22 @@ static sluice_status try_once(search *s, double at_most_s, slc_plan **next, slc_
     return try_order(s, at_most_s, next, forecast);
 }
 
-/* Takes a faster plan over. */
-static bool keep_best(search *s, slc_plan *next, const slc_forecast *found, slc_plan **plan, slc_forecast *forecast)
+/* Takes a plan over that is faster than the best one, and valid. *is_best tells whether it was. */
+static sluice_status keep_best(search *s, slc_plan *next, const slc_forecast *found, slc_plan **plan,
+                               slc_forecast *forecast, bool *is_best)
 {
-    if (found->step_s >= forecast->step_s * (1 - 1e-6)) return false;
+    *is_best = false;
+    if (found->step_s >= forecast->step_s * (1 - 1e-6)) return SLUICE_OK;
     slc_work_add(s->in->work, SLC_WORK_CHECKED, slc_plan_length(next));
-    if (slc_plan_validate(s->in->job, next) || slc_plan_find_bound(next, s->in->work)) return false;
+    sluice_status status = slc_plan_validate(s->in->job, next);
+    if (status) return status == SLUICE_ERR_FORMAT ? SLUICE_OK : status; /* an invalid plan is none to take */
+    status = slc_plan_find_bound(next, s->in->work);
+    if (status) return status;
     slc_plan_destroy(*plan);
     *plan = next;
     *forecast = *found;
-    return true;
+    *is_best = true;
+    return SLUICE_OK;
 }
 
 sluice_status slc_search_order(const slc_scheduling *in, const slc_scheduler *scheduler,
@@ -360,7 +366,12 @@ sluice_status slc_search_order(const slc_scheduling *in, const slc_scheduler *sc
         status = try_once(&s, at_most_s, &next, &found);
         if (status || !next) continue;
         current_s = found.step_s;
-        const bool is_best = keep_best(&s, next, &found, plan, forecast);
+        bool is_best;
+        status = keep_best(&s, next, &found, plan, forecast, &is_best);
+        if (status) {
+            slc_plan_destroy(next);
+            break;
+        }
         if (is_best) without_gain = rounds_without_gain = 0;
         status = go_on_from(&s, next, is_best);
     }

@@ -195,10 +195,11 @@ static sluice_status try_order(const lanes *l, const slc_order *order, double at
     if (status || !*out) return status;
     bool better = !(at_most_s > 0) || forecast->step_s < at_most_s;
     slc_work_add(l->in->work, SLC_WORK_CHECKED, better ? slc_plan_length(*out) : 0);
-    if (better && !slc_plan_validate(l->in->job, *out)) return SLUICE_OK;
+    status = better ? slc_plan_validate(l->in->job, *out) : SLUICE_OK;
+    if (better && !status) return SLUICE_OK;
     slc_plan_destroy(*out);
     *out = NULL;
-    return SLUICE_OK;
+    return status == SLUICE_ERR_FORMAT ? SLUICE_OK : status; /* an invalid plan is none to take */
 }
 
 /* Tries the chosen units' updates at one kind of place. If the step is shorter than at_most_s, *best becomes that plan
