@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../../.."
 source bench/compare/peers/need_program.sh
 source bench/compare/peers/progress.sh
-source bench/compare/peers/two_hosts.sh
+source bench/compare/peers/over_link.sh
 rounds=${1:-5}
 export SLUICE=${SLUICE:-build/release/bench/sluice}
 read -ra rates <<<"${RATES:-1gbit 4gbit}"

@@ -14,7 +14,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 source bench/compare/peers/need_program.sh
-source bench/compare/peers/two_hosts.sh
+source bench/compare/peers/over_link.sh
 # shellcheck source=../peers/kept_runs.sh
 . bench/compare/peers/kept_runs.sh
 work='' # open_folder sets it
