@@ -154,7 +154,9 @@ static bool look_at_control(sluice_world *world, uint64_t now_ns)
     return received;
 }
 
-/* Does what can be done now, control sockets apart. True if anything was done. */
+/* Does what can be done now, control sockets apart. True if anything was done. The lane is looked at after the lines:
+ * its operations may wait for a channel, whose transfers the program's thread completes too (slc_channel_notify), and
+ * rings for none of them. The lines' lock lets this thread see what it has completed. */
 static bool advance(sluice_world *world, uint64_t now_ns)
 {
     bool busy = false;
@@ -165,8 +167,8 @@ static bool advance(sluice_world *world, uint64_t now_ns)
     }
     busy |= take_collective(world);
     finish_collective(world);
-    busy |= slc_lane_step(&world->comm, now_ns);
     busy |= slc_lines_step(&world->lines, now_ns);
+    busy |= slc_lane_step(&world->comm, now_ns);
     busy |= transport_progress(world);
     return busy;
 }
