@@ -8,8 +8,10 @@
 extern "C" {
 #endif
 
-/* Begins to record, after commit and between steps. Local. A record costs two clock readings; 1.5 MiB are kept outside
- * of the budget, in which the latest records of a thread replace the oldest. Errors: MEMORY, ORDER. */
+/* Begins to record, after commit and between steps: what steps begin from now on. Local; a stage of a pipeline waits
+ * until the last step's messages have arrived. A record costs two clock readings; 1.5 MiB are kept outside of the
+ * budget, in which the latest records of a thread replace the oldest. Errors: MEMORY, ORDER, and in a pipeline those of
+ * a failed world. */
 SLUICE_API sluice_status sluice_runtime_record(sluice_runtime *rt);
 
 /* Gives the last four steps of the plan that runs, for Perfetto and Chrome's tracing page (trace event format, JSON

@@ -445,6 +445,43 @@ static void wrong_uses_are_refused(void **state)
     assert_int_equal(run_ranks(2, calls_are_refused, NULL, LIMIT_S), 0);
 }
 
+/* ---- A timeline ---- */
+
+/* The last sends of a step end when their sender is next awake, so some are still ending when it begins to record. */
+static int record_after_a_step(int rank, int size, void *context)
+{
+    const trial *t = context;
+    trial_trainer with = {0};
+    char *json = NULL;
+    double loss;
+    bool here;
+    (void)size;
+    RANK_CHECK(!sluice_world_create(NULL, &with.world));
+    if (trial_make(t, &with)) return 1;
+    for (uint32_t s = 0; s < t->steps; s++) {
+        if (trial_step(t, &with, s, &loss, &here)) return 1;
+        if (s == 0) RANK_CHECK(!sluice_runtime_record(with.rt));
+    }
+    RANK_CHECK(!sluice_runtime_sync(with.rt));
+    RANK_CHECK(!sluice_runtime_trace(with.rt, &json));
+    RANK_CHECK((json != NULL) == (rank == 0));
+    RANK_CHECK(rank || (strstr(json, "send") && strstr(json, "receive")));
+    free(json);
+    trial_end(&with);
+    return 0;
+}
+
+static void recording_begins_between_steps(void **state)
+{
+    (void)state;
+    static trial all[] = {
+        {PLAIN, .stages = 2, .replicas = 1, .chunks = 1, .schedule = "1f1b", .steps = 3, .seed = 3},
+        {PLAIN, .stages = 2, .replicas = 2, .chunks = 1, .schedule = "1f1b", .strategy = "sdp", .steps = 3, .seed = 4},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        assert_int_equal(run_ranks(trial_ranks(&all[i]), record_after_a_step, &all[i], LIMIT_S), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -455,6 +492,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(checkpoints_fit_any_replicas),
         cmocka_unit_test(cuts_follow_given_times),
         cmocka_unit_test(wrong_uses_are_refused),
+        cmocka_unit_test(recording_begins_between_steps),
     };
     const struct CMUnitTest longer[] = {cmocka_unit_test(promises_hold_for_long)};
     const struct CMUnitTest many[] = {cmocka_unit_test(many_steps_end_alike)};

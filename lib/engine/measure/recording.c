@@ -36,13 +36,6 @@ size_t slc_recording_read(const slc_recording *recording, slc_moment_lane lane, 
     return (size_t)count;
 }
 
-sluice_status sluice_runtime_record(sluice_runtime *rt)
-{
-    sluice_status status = slc_runtime_require_mode(rt, SLC_IDLE, "record");
-    if (status || rt->recording) return status;
-    return slc_recording_create(&rt->recording);
-}
-
 sluice_status slc_engine_recorded_check(sluice_runtime *rt, const void *result)
 {
     sluice_status status = slc_runtime_require_mode(rt, SLC_IDLE, "trace");

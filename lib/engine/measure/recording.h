@@ -57,9 +57,6 @@ static inline void slc_recording_put(slc_recording *recording, slc_moment_lane l
  * write meanwhile. */
 size_t slc_recording_read(const slc_recording *recording, slc_moment_lane lane, slc_moment *out);
 
-/* Begins to record. Called after commit, between steps. Errors: MEMORY, ORDER. */
-sluice_status slc_engine_record(sluice_runtime *rt);
-
 /* The recording of a runtime and its plan. Called between steps with everything complete (sluice_runtime_sync). The
  * pointers are the runtime's, valid until its next call. */
 typedef struct {

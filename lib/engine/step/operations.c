@@ -99,11 +99,11 @@ static slc_moment make_record(const slc_operation *context, slc_moment_kind kind
 static void record(const slc_operation *context, slc_moment_kind kind)
 {
     sluice_runtime *rt = context->rt;
-    if (!rt->recording || context->pass->evaluate) return;
+    if (!context->recording || context->pass->evaluate) return;
     if (rt->marks)
         slc_mark(rt, SLC_MOMENT_COMMUNICATION, make_record(context, kind), 0);
     else
-        slc_recording_put(rt->recording, SLC_MOMENT_COMMUNICATION, make_record(context, kind));
+        slc_recording_put(context->recording, SLC_MOMENT_COMMUNICATION, make_record(context, kind));
 }
 
 /* Records that work on this lane, which is measured, begins or ends; `elements` counts an update's. */
@@ -313,7 +313,7 @@ static sluice_status fill_by_kind(sluice_runtime *rt, const slc_pass *pass, uint
     op->scale = 1;
     op->alone = slc_pass_is_new(pass);
     op->start = on_start;
-    op->end = rt->recording || pass->end_first[item_index] < pass->end_first[item_index + 1] ? on_end : NULL;
+    op->end = context->recording || pass->end_first[item_index] < pass->end_first[item_index + 1] ? on_end : NULL;
     op->context = context;
     if (item->unit != SLC_NONE) {
         op->elements = rt->job.units[item->unit].elements;

@@ -223,6 +223,7 @@ static sluice_status prepare_operation(sluice_runtime *rt, slc_pass *pass, uint3
     *op = (slc_op){.what = pass->what[number]};
     slc_operation *context = &pass->contexts[pass->parity][number];
     context->number = pass->number;
+    context->recording = rt->recording;
     sluice_status status = slc_operation_fill(rt, pass, item, context, op);
     if (status) return status;
     if (slc_is_stage(&rt->stage)) {

@@ -18,8 +18,10 @@ typedef struct {
     uint32_t item;
     slc_step_state *step;
     uint32_t number; /* of its pass */
-    bool of_rows;    /* it adds the gradients of rows to the table that the item has reduced (step/stage_rows.h) */
-    bool goes_on;    /* that is the next operation */
+    /* Where it is recorded; NULL: nowhere. The program may begin to record while the operation is under way. */
+    struct slc_recording *recording;
+    bool of_rows; /* it adds the gradients of rows to the table that the item has reduced (step/stage_rows.h) */
+    bool goes_on; /* that is the next operation */
 } slc_operation;
 
 /* A message of a stage's pass (step/messages.h). */
