@@ -70,6 +70,10 @@ void slc_channel_notify(slc_channel *channel);
 /* Counts completed transfers. A failure of the world raises it far beyond every transfer. */
 slc_gate *slc_channel_completed(slc_channel *channel);
 
+/* Returns true if nobody needs to do anything more for the first `count` transfers: they are complete, or, sent through
+ * memory, the receiver has taken them and this end has not noticed it yet (end_may_wait). Any thread. */
+bool slc_channel_arrived(slc_channel *channel, uint32_t count);
+
 /* Waits until transfer number index - 1 is complete or the world has failed. Returns SLUICE_OK if the transfer is
  * complete, even when the world has failed since; else the failure. */
 sluice_status slc_channel_wait(slc_channel *channel, uint32_t index);

@@ -119,6 +119,13 @@ slc_gate *slc_channel_completed(slc_channel *channel)
     return &channel->completed;
 }
 
+bool slc_channel_arrived(slc_channel *channel, uint32_t count)
+{
+    const bool offers = channel->there && channel->sends;
+    return slc_gate_passed(&channel->completed, count) ||
+           (offers && (int32_t)(atomic_load(&channel->there->taken) - count) >= 0);
+}
+
 sluice_status slc_channel_wait(slc_channel *channel, uint32_t index)
 {
     wait_for(channel, index, slc_thread_number());

@@ -372,6 +372,28 @@ static void channels_do_not_wait_for_each_other(void **state)
     }
 }
 
+/* A sender that nobody wakes does not notice that its transfer has been taken, but can see it. */
+static void what_was_taken_has_arrived(void **state)
+{
+    (void)state;
+    static place all[RANKS];
+    open_both(all);
+    slc_channel *from = &all[0].channels[0], *to = &all[1].channels[0];
+    slc_channel_transfer sent = whole(&all[0], 0, 0), taken = whole(&all[1], 0, 0);
+    sent.end_may_wait = true;
+    assert_true(slc_channel_arrived(from, 0));
+    assert_int_equal(slc_channel_submit(from, &sent, 1, NULL), SLUICE_OK);
+    assert_int_equal(slc_channel_submit(to, &taken, 1, NULL), SLUICE_OK);
+    while (slc_channel_step(from, slc_clock_ns())) continue;
+    assert_false(slc_channel_arrived(from, 1));
+    assert_false(slc_channel_arrived(to, 1));
+    while (slc_channel_step(to, slc_clock_ns())) continue;
+    assert_true(slc_channel_arrived(to, 1));
+    assert_true(slc_channel_arrived(from, 1));
+    assert_false(slc_gate_passed(slc_channel_completed(from), 1));
+    for (int rank = 0; rank < RANKS; rank++) close_rank(&all[rank]);
+}
+
 /* Ends that list a channel in different orders hear it, and nothing is copied. */
 static void ends_that_differ_are_told(void **state)
 {
@@ -419,6 +441,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_order_both_ends),     cmocka_unit_test(words_order_one_way),
         cmocka_unit_test(no_wait_is_lost),           cmocka_unit_test(channels_do_not_wait_for_each_other),
-        cmocka_unit_test(ends_that_differ_are_told), cmocka_unit_test(places_are_checked)};
+        cmocka_unit_test(ends_that_differ_are_told), cmocka_unit_test(places_are_checked),
+        cmocka_unit_test(what_was_taken_has_arrived)};
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -241,7 +241,7 @@ static void stop_operations(sluice_runtime *rt)
 {
     if (!rt->memory.arena) return;
     bool idle =
-        slc_gate_passed(slc_comm_completed(rt->lane), rt->lanes.next_operation) && slc_stage_messages_are_over(rt);
+        slc_gate_passed(slc_comm_completed(rt->lane), rt->lanes.next_operation) && slc_stage_messages_have_arrived(rt);
     /* After a failure of this rank's own, what operations wait for may never come. */
     const bool stuck = rt->mode != SLC_IDLE || (rt->failure.status && !rt->failure.alike);
     if (stuck && !idle)

@@ -215,14 +215,13 @@ uint64_t slc_stage_messages_bytes_sent(const sluice_runtime *rt)
     return bytes;
 }
 
-bool slc_stage_messages_are_over(const sluice_runtime *rt)
+bool slc_stage_messages_have_arrived(const sluice_runtime *rt)
 {
     const slc_stage *stage = &rt->stage;
-    bool over = true;
+    bool arrived = true;
     for (uint32_t c = 0; stage->channels && c < rt->job.channel_count; c++)
-        if (stage->channels[c])
-            over &= slc_gate_passed(slc_channel_completed(stage->channels[c]), stage->next_transfer[c]);
-    return over;
+        if (stage->channels[c]) arrived &= slc_channel_arrived(stage->channels[c], stage->next_transfer[c]);
+    return arrived;
 }
 
 sluice_status slc_stage_messages_finish(sluice_runtime *rt)

@@ -25,7 +25,8 @@ sluice_status slc_stage_messages_wait(sluice_runtime *rt, uint32_t channel, uint
 sluice_status slc_stage_messages_settle(sluice_runtime *rt, const slc_pass *pass);
 /* Bytes of the messages that this rank has sent; 0 where there is no pipeline. */
 uint64_t slc_stage_messages_bytes_sent(const sluice_runtime *rt);
-/* Are all messages complete that were submitted? */
-bool slc_stage_messages_are_over(const sluice_runtime *rt);
+/* Returns true if all messages that were submitted have arrived, also if this rank has not noticed yet that a last send
+ * has (slc_channel_arrived). */
+bool slc_stage_messages_have_arrived(const sluice_runtime *rt);
 /* Waits until all messages are complete. */
 sluice_status slc_stage_messages_finish(sluice_runtime *rt);
