@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-/* Does the layer that runs use the parameter? A fused unit holds parameters of other layers too. */
+/* Returns true if the layer that runs uses the parameter. A fused unit holds parameters of other layers too. */
 static bool in_use(const sluice_param *param)
 {
     const sluice_layer *open = param->rt->at.layer;

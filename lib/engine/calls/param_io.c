@@ -213,7 +213,7 @@ sluice_status sluice_runtime_step_set(sluice_runtime *rt, uint64_t step)
     return status ? status : slc_phase_follow(rt);
 }
 
-/* Does every rank read what the owners have, so that one hash says as much as all of them? */
+/* Returns true if every rank reads what the owners have, so that one hash says as much as all of them. */
 static bool all_are_gathered(const sluice_runtime *rt)
 {
     bool gathered = true;

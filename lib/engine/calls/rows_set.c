@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-/* Is the first slot of a micro-batch next? In evaluation each pass is a micro-batch. */
+/* Returns true if the first slot of a micro-batch is next, and sets *micro_batch to its number. In evaluation each pass
+ * is a micro-batch. */
 static bool between_micro_batches(const sluice_runtime *rt, uint32_t *micro_batch)
 {
     const slc_pass *pass = &rt->train;

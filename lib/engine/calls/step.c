@@ -88,14 +88,14 @@ static void take_group_rates(const sluice_runtime *rt, slc_step_state *step, con
         step->group_rates[g] = options->group_rates[g];
 }
 
-/* Does the step run less than its plan is for? Steps that draw their layers differ, but each is one of those over which
- * a plan for draws takes its mean. */
+/* Returns true if the step runs less than its plan is for. Steps that draw their layers differ, but each is one of
+ * those over which a plan for draws takes its mean. */
 static bool is_partial(const sluice_runtime *rt, const slc_step_state *step)
 {
     return (step->leaves_out && !rt->current.times.keeps) || step->micro_batches < rt->job.micro_batches;
 }
 
-/* Is the step no usual one? While a first plan is measured, steps that draw their layers are. */
+/* Returns true if the step is no usual one. While a first plan is measured, steps that draw their layers are. */
 static bool is_unlike(const sluice_runtime *rt, const slc_step_state *step)
 {
     return is_partial(rt, step) && !(rt->drawn.any && step->micro_batches == rt->job.micro_batches);

@@ -159,7 +159,7 @@ static sluice_status match_params(loading *l)
 
 /* ---- Are all files there, and do they cover every array once? ---- */
 
-/* Is it a range of an array that each rank has for itself? */
+/* Returns true if the range begins an array that each rank has for itself. */
 static bool is_own(const loading *l, const slc_shard_range *range)
 {
     uint32_t states = l->manifest.state_count;
@@ -340,8 +340,8 @@ static sluice_status count_owners(loading *l)
     return SLUICE_OK;
 }
 
-/* Is the array of the file that is read this rank's? As many ranks must share the parameter as have saved it; they are
- * in order, in whatever stages of a pipeline it lay and lies. */
+/* Returns true if the array in the file that is read is this rank's. As many ranks must share the parameter as have
+ * saved it; they are in order, in whatever stages of a pipeline it lay and lies. */
 static bool is_mine(const loading *l, const slc_shard_range *range)
 {
     const sluice_param *param = l->params[range->param];

@@ -9,11 +9,11 @@ enum { SLC_LOAD_NAME_ROOM = 1024 };
 /* The name that the parameter `saved` of the checkpoint has in the model; false: it is skipped. `list` NULL: its own.
  */
 bool slc_load_list_name(const sluice_checkpoint_list *list, const char *saved, char name[SLC_LOAD_NAME_ROOM]);
-/* May the model have this parameter, though the checkpoint lacks it? */
+/* Returns true if the model may have this parameter though the checkpoint lacks it. */
 bool slc_load_list_keeps(const sluice_checkpoint_list *list, const char *own);
 
-/* Has every name of the list something that it stands for? Errors: ARGUMENT (names it; a pattern in the middle of a
- * name, or on one side of a renaming only). */
+/* Checks that every name of the list has something that it stands for. Errors: ARGUMENT (names it; a pattern in the
+ * middle of a name, or on one side of a renaming only). */
 sluice_status slc_load_list_check(const sluice_checkpoint_list *list, const char *const *saved, size_t saved_count,
                                   const char *const *own, size_t own_count);
 /* Calls list->told for what is not loaded under its own name. */

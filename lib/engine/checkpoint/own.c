@@ -44,7 +44,7 @@ sluice_status slc_checkpoint_own_reset(sluice_runtime *rt)
     return status ? status : slc_stream_synchronize(&rt->compute);
 }
 
-/* Has any step left a parameter out? */
+/* Returns true if any step has left a parameter out. */
 static bool has_missed(const sluice_runtime *rt)
 {
     bool any = false;

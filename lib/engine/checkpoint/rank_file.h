@@ -33,8 +33,8 @@ typedef struct {
 sluice_status slc_rank_file_list(sluice_runtime *rt, const char *folder, slc_rank_file *out);
 void slc_rank_file_free(slc_rank_file *file);
 
-/* Can another thread write it while steps run? A device's memory is read by the caller's thread, and the arrays of a
- * compressed optimizer change with every exchange. */
+/* Returns true if another thread can write the file while steps run. A device's memory is read by the caller's thread,
+ * and the arrays of a compressed optimizer change with every exchange. */
 bool slc_rank_file_goes_behind(const slc_rank_file *file);
 
 /* Makes the file and writes all of it; close then waits until it has reached the disk. Each is run once, in this order.

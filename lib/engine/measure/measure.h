@@ -106,7 +106,7 @@ sluice_status slc_measure_set_keeps(const sluice_runtime *rt, slc_times *times);
 
 /* Seconds of a slot on this rank, the median since the last reset; 0: it was not measured. */
 double slc_measured_slot_s(const slc_measure *measure, uint32_t slot);
-/* Has some slot not run since the last reset? */
+/* Returns true if some slot has not run since the last reset. */
 bool slc_measure_lacks_slots(const slc_measure *measure, const slc_job *job);
 
 /* Seconds of a step's compute on this rank, as measured since the last reset; 0: nothing was. */

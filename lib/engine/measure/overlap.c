@@ -117,7 +117,7 @@ static sluice_status compute_on_host(lab *l, const slc_train *train, double *don
     return status ? status : slc_train_wait(l, train);
 }
 
-/* Is the train done on the device? A failure of the world counts as done. */
+/* Returns true if the train is done on the device. A failure of the world counts as done. */
 static bool train_is_over(const lab *l, const slc_train *train)
 {
     return slc_gate_passed(slc_comm_completed(l->rt->comm), train->first + train->count + 1) &&

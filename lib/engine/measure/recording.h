@@ -67,6 +67,6 @@ typedef struct {
     uint32_t stages, stage; /* of a pipeline, whose stages have jobs and plans of their own; 0: there is none */
 } slc_recorded;
 slc_recorded slc_engine_recorded(const sluice_runtime *rt);
-/* Can a trace be made now, with a place for its result? Errors: ORDER (before commit, in a step, nothing is recorded),
- * ARGUMENT. */
+/* Checks that a trace can be made now, with a place for its result. Errors: ORDER (before commit, in a step, nothing is
+ * recorded), ARGUMENT. */
 sluice_status slc_engine_recorded_check(sluice_runtime *rt, const void *result);

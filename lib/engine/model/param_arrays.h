@@ -13,13 +13,14 @@ bool slc_param_kept(const sluice_param *param, uint32_t which, uint64_t *first, 
 /* The place of a run that slc_param_owned gave in the device's memory, and its type there. */
 const void *slc_param_owned_at(const sluice_param *param, uint32_t which, uint64_t first, uint64_t count,
                                sluice_dtype *dtype);
-/* Does slc_param_get of an array give every rank the same elements, its owners'? Else each rank gets those that it
- * holds. */
+/* Returns true if slc_param_get of an array gives every rank the same elements, its owners'; else each rank gets those
+ * that it holds. */
 bool slc_param_is_gathered(const sluice_param *param, uint32_t which);
 /* Returns the address of an array that this rank holds whole, as fp32 in memory of the host, so that slc_param_get
  * would only copy it; else NULL. */
 const float *slc_param_whole(const sluice_param *param, uint32_t which);
-/* Does this rank of a pipeline hold all of an array, as the other replicas of its stage should hold it too? */
+/* Returns true if this rank of a pipeline holds all of an array, as the other replicas of its stage should hold it too.
+ */
 bool slc_param_is_replica(const sluice_param *param, uint32_t which);
 /* Reads elements of such an array from this rank's own memory. Local. */
 sluice_status slc_param_get_replica(const sluice_param *param, uint32_t which, uint64_t first, uint64_t count,

@@ -10,7 +10,7 @@
 
 /* Makes a job that of a phase. With one rank nothing is ever compressed. */
 void slc_job_set_phase(slc_job *job, const slc_compressed_phase *phase);
-/* Is the job that of this phase? */
+/* Returns true if the job is that of this phase. */
 bool slc_job_in_phase(const slc_job *job, const slc_compressed_phase *phase);
 /* Tells the optimizer which parameters there are. Errors: MEMORY. */
 sluice_status slc_phase_commit(sluice_runtime *rt);

@@ -87,7 +87,7 @@ static sluice_status collect_array(const collecting *c, uint32_t u, uint32_t arr
     return status;
 }
 
-/* Are others made of this unit of before? */
+/* Returns true if a unit of before is none of the units now, because others are made of it. */
 static bool is_gone(const collecting *c, uint32_t before)
 {
     for (uint32_t u = 0; u < c->rt->job.unit_count; u++)

@@ -28,7 +28,7 @@ typedef struct slc_regrouping {
     size_t piece_count;
 } slc_regrouping;
 
-/* May a re-plan for this request choose other units? The same on every rank. */
+/* Returns true if a re-plan for this request may choose other units; the answer is the same on every rank. */
 bool slc_regroup_allowed(const sluice_runtime *rt, const slc_plan_request *request);
 /* Asks the planner which units the layers shall have by the request's times, and makes them if they are others.
  * Between steps with nothing pending, collective. slc_regroup_undo or slc_regroup_keep ends it, unless it fails. After

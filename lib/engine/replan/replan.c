@@ -39,7 +39,7 @@ sluice_status slc_engine_first_plan(sluice_runtime *rt)
 
 /* ---- Re-planning ---- */
 
-/* Is this no failure but an answer, after which training can go on as it is? */
+/* Returns true if an error was no failure but an answer, after which training can go on as it is. */
 static bool goes_on(const sluice_runtime *rt)
 {
     return !rt->failure.status && !sluice_world_check(rt->world);
@@ -205,8 +205,9 @@ static sluice_status notice_drift(sluice_runtime *rt)
 
 /* ---- Depth ---- */
 
-/* Is the plan that runs, made from measured times, for steps of another mean depth? Probabilities are equal on all
- * ranks, and so are the times, so that all of them find the same. */
+/* Returns true if the plan that runs, made from measured times, is for steps of another mean depth, which is *from,
+ * while that of the steps is *to. Probabilities are equal on all ranks, and so are the times, so that all of them find
+ * the same. */
 static bool depth_has_moved(const sluice_runtime *rt, double *from, double *to)
 {
     if (!rt->current.measured || slc_is_stage(&rt->stage)) return false;

@@ -15,7 +15,7 @@ slc_plan_request slc_engine_standing_request(const sluice_runtime *rt);
  * Recomputation and lanes of updates that the request already has stay. Errors: MEMORY. */
 sluice_status slc_engine_add_choices(const sluice_runtime *rt, slc_plan_request *request);
 void slc_engine_free_choices(slc_plan_request *request);
-/* Does this schedule place communication by how long things take? */
+/* Returns true if this schedule places communication by how long things take. */
 bool slc_engine_wants_times(const sluice_runtime *rt, const char *schedule);
 /* The least budget that a rank has; 0: none has one. Collective. */
 sluice_status slc_engine_least_budget(sluice_runtime *rt, uint64_t *budget_bytes);
@@ -37,8 +37,8 @@ sluice_status slc_engine_share_best_plan(sluice_runtime *rt, const slc_plan_requ
 /* Shares a plan as slc_engine_share_plan does, with the planner's simple schedule or, if that does not fit, with the
  * request's own. `request` then names the schedule that was used. */
 sluice_status slc_engine_share_simple_plan(sluice_runtime *rt, slc_plan_request *request, slc_plan_answer *answer);
-/* Does every compressed phase have a simple plan as requested? Times are not looked at, and nothing is asked without a
- * budget. Collective. Errors: the planner's, with the phase. */
+/* Checks that every compressed phase has a simple plan as requested. Times are not looked at, and nothing is asked
+ * without a budget. Collective. Errors: the planner's, with the phase. */
 sluice_status slc_phase_check_plans(sluice_runtime *rt, const slc_plan_request *request);
 
 /* ---- place.c: a plan in the arena ---- */

@@ -161,7 +161,7 @@ sluice_status slc_engine_share_simple_plan(sluice_runtime *rt, slc_plan_request 
     return slc_engine_share_plan(rt, request, answer);
 }
 
-/* Is there a simple plan of the job as it is? */
+/* Checks that there is a simple plan of the job as it is. */
 static sluice_status try_plan(sluice_runtime *rt, const slc_plan_request *request)
 {
     slc_plan_request simple = *request;

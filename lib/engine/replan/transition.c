@@ -327,7 +327,7 @@ static sluice_status add_pieces(const route *r, uint32_t u, uint32_t array, slc_
     return status;
 }
 
-/* Is a part of this array spread over the ranks before? */
+/* Finds whether some part of a unit's array is spread over the ranks before the transition. */
 static sluice_status find_spread(const route *r, uint32_t u, uint32_t array, bool *spread)
 {
     sluice_status status = SLUICE_OK;

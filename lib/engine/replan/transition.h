@@ -92,7 +92,7 @@ sluice_status slc_transition_regroup(const slc_job *job, const slc_unit_origins 
                                      const slc_plan *to, uint64_t room_bytes, uint32_t rank, slc_transition *out);
 void slc_transition_fini(slc_transition *transition);
 
-/* Does a unit have array number `array`? */
+/* Returns true if a unit has array number `array`. */
 bool slc_has_kept_array(const slc_job *job, uint32_t unit, uint32_t array);
 /* Finds it in a plan. Errors: FORMAT (the plan lacks it). */
 sluice_status slc_find_kept_array(const slc_job *job, const slc_plan *plan, uint32_t unit, uint32_t array,

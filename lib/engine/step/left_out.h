@@ -16,7 +16,7 @@ void slc_left_out_take(sluice_runtime *rt, slc_step_state *step, const sluice_st
 /* The step has been applied: counts what it left out. */
 void slc_left_out_count(sluice_runtime *rt, const slc_step_state *step);
 
-/* Are all parameters of a unit left out? Then nothing of it is moved or updated. */
+/* Returns true if all parameters of a unit are left out; then nothing of it is moved or updated. */
 bool slc_left_out_unit(const sluice_runtime *rt, const slc_step_state *step, uint32_t unit);
-/* Is a slot or an operation left out, with its micro-batch or with its layer or unit? */
+/* Returns true if a slot or an operation is left out, with its micro-batch or with its layer or unit. */
 bool slc_left_out_item(const sluice_runtime *rt, const slc_step_state *step, const slc_item *item);

@@ -16,7 +16,7 @@ static uint32_t norms_of_param(const sluice_runtime *rt)
     return rt->optimizer.norm_count ? rt->optimizer.norm_count + rt->optimizer.maximum_count : 0;
 }
 
-/* Is number i a norm? The numbers of a parameter follow each other, norms first, then maxima. */
+/* Returns true if number i is a norm. The numbers of a parameter follow each other, norms first, then maxima. */
 static bool is_norm(const sluice_runtime *rt, uint32_t i)
 {
     return i % norms_of_param(rt) < rt->optimizer.norm_count;

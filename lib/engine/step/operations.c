@@ -132,7 +132,8 @@ static bool last_reduction(const sluice_runtime *rt, const slc_item *item)
     return item->micro_batch + 1 == rt->job.micro_batches;
 }
 
-/* May the step leave out some layers of the operation's unit, so that its time says nothing of the whole? */
+/* Returns true if the step may leave out some layers of the operation's unit, so that its time says nothing of the
+ * whole. */
 static bool in_part(const slc_operation *context)
 {
     return context->step->leaves_out && context->rt->job.units[item_of(context)->unit].fused;

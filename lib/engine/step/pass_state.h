@@ -104,17 +104,17 @@ typedef struct {
 /* The compute lane's events: as many as operations may be in flight. */
 enum { SLC_LANE_PLACES = 2048 };
 
-/* May the running pass launch kernels for the first time? It is one of the first two of its program, or of those from a
- * step on that runs a layer for the first time or has sequences of another length: the late items of such a step run in
- * the second. The training binary may also have announced launches (slc_pass_expect_launches). On a GPU a first launch
- * may wait for all that the GPU has to do, and NCCL may wait for the launch: so with several ranks no collective is
- * under way then. */
+/* Returns true if the running pass may launch kernels for the first time. It may if it is one of the first two of its
+ * program, or of those from a step on that runs a layer for the first time or has sequences of another length: the late
+ * items of such a step run in the second. The training binary may also have announced launches
+ * (slc_pass_expect_launches). On a GPU a first launch may wait for all that the GPU has to do, and NCCL may wait for
+ * the launch: so with several ranks no collective is under way then. */
 static inline bool slc_pass_is_new(const slc_pass *pass)
 {
     return pass->number <= 2 || pass->number <= pass->launches_last;
 }
 
-/* Has the last step left late items? */
+/* Returns true if the last step has left late items. */
 static inline bool slc_pass_pending(const slc_pass *pass)
 {
     const slc_lane_order *late = &pass->order[SLC_PASS_DRAIN];

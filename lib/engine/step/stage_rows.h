@@ -21,7 +21,7 @@ void slc_stage_rows_locate(sluice_runtime *rt);
 /* Sets the rows of the next micro-batch of the step. False: there are too many. */
 bool slc_stage_rows_set(sluice_runtime *rt, const int32_t *numbers, uint64_t count, int32_t *places);
 
-/* Is the message one of rows, or of their gradients? */
+/* Returns true if the message is one of rows, or of their gradients. */
 bool slc_stage_rows_are(const sluice_runtime *rt, const slc_item *message);
 /* False for a message of rows that are not known yet. */
 bool slc_stage_rows_known(const sluice_runtime *rt, const slc_item *message);
