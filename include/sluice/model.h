@@ -91,7 +91,7 @@ SLUICE_API sluice_status sluice_model_config_named(const char *family, const cha
 /* The names above, one by one from 0; NULL after the last, and for a family that there is not. Constants. */
 SLUICE_API const char *sluice_model_family_name(uint32_t family);
 SLUICE_API const char *sluice_model_size_name(sluice_model_family family, uint32_t index);
-/* Can there be such a model? Errors: ARGUMENT says which field cannot be. */
+/* Checks that there can be such a model. Errors: ARGUMENT says which field cannot be. */
 SLUICE_API sluice_status sluice_model_config_check(const sluice_model_config *config);
 
 /* sluice_model_param_count, _tokens and _targets take a configuration that sluice_model_config_check accepts. */

@@ -229,10 +229,11 @@ SLUICE_API sluice_status sluice_runtime_commit(sluice_runtime *rt);
 SLUICE_API sluice_status sluice_runtime_replan(sluice_runtime *rt, const char *strategy, const char *schedule,
                                                uint64_t budget_bytes);
 
-/* Does this rank hold the layer? In a pipeline a rank holds those of its stage: it runs their slots alone, and
- * parameters elsewhere have no address. Without one it holds all; true before commit. False for NULL. Local. */
+/* Returns true if this rank holds the layer. In a pipeline a rank holds those of its stage: it runs their slots alone,
+ * and parameters elsewhere have no address. Without one it holds all; true before commit. False for NULL. Local. */
 SLUICE_API bool sluice_layer_here(const sluice_layer *layer);
-/* Does the plan want this layer's forward run again before its backward? False before commit, and for NULL. */
+/* Returns true if the plan wants this layer's forward run again before its backward. False before commit, and for NULL.
+ */
 SLUICE_API bool sluice_layer_recomputes(const sluice_layer *layer);
 /* Do this layer's slots come in the step that runs? False inside a step that leaves the layer out
  * (sluice_step_options.layers_left_out), and for NULL; else true. Local. */

@@ -9,9 +9,9 @@
 #include <sluice/status.h>
 #include <stddef.h>
 
-/* Can `given`, a struct of a caller, be one of `type`, of which this build knows `known` bytes? `maker`: the function
- * that begins one; NULL: SLUICE_INIT. Errors: ARGUMENT (its size is 0, odd or absurd), UNSUPPORTED (fields beyond
- * `known` are set). */
+/* Checks that `given`, a struct of a caller, can be one of `type`, of which this build knows `known` bytes. `maker`:
+ * the function that begins one; NULL: SLUICE_INIT. Errors: ARGUMENT (its size is 0, odd or absurd), UNSUPPORTED (fields
+ * beyond `known` are set). */
 sluice_status slc_sized_check(const char *type, const char *maker, const void *given, size_t known);
 
 /* Checks, and copies what `given` has over *out, a struct of `known` bytes that holds the defaults; its size is `known`

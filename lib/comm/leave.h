@@ -4,8 +4,8 @@
 #include <sluice/world.h>
 #include <stdbool.h>
 
-/* Does rank 0 know, and return too, the error with which this thread's last sluice_world_create failed on this rank? So
- * it is for a rank that had reached rank 0, if no other rank is missing. */
+/* Returns true if rank 0 knows, and returns too, the error with which this thread's last sluice_world_create failed on
+ * this rank. So it is for a rank that had reached rank 0, if no other rank is missing. */
 bool slc_world_create_known_to_first(void);
 
 /* Leaves with the calling thread's last error and destroys the world, which no runtime may use any more. Returns

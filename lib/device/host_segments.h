@@ -13,5 +13,5 @@ bool slc_host_segments_add(void *base, size_t bytes, int fd, bool own);
  */
 int slc_host_segments_remove(void *base);
 
-/* Was it inherited from the process that this one was forked from? */
+/* Returns true if the segment was inherited from the process that this one was forked from. */
 bool slc_host_segments_inherited(void *base);

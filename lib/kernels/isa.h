@@ -13,7 +13,7 @@ typedef enum { SLC_ISA_BASELINE, SLC_ISA_AVX2, SLC_ISA_AVX512, SLC_ISA_COUNT } s
 slc_isa slc_isa_level(void);           /* the set in use */
 bool slc_isa_available(slc_isa isa);   /* it is compiled in, and this processor has it */
 const char *slc_isa_name(slc_isa isa); /* "baseline", "avx2", "avx512" */
-/* Does SLUICE_KERNELS_ISA name a set that this processor has? Then it is *isa. */
+/* Returns true if SLUICE_KERNELS_ISA names a set that this processor has; *isa is that set then. */
 bool slc_isa_is_set(slc_isa *isa);
 /* Makes later kernels use `isa`, for tests. Errors: UNSUPPORTED. */
 sluice_status slc_isa_force(slc_isa isa);

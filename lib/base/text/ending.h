@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Does the text end so, with something before that? */
+/* Returns true if the text ends with `end` and has something before it. */
 static inline bool slc_ends_with(const char *text, const char *end)
 {
     const size_t length = strlen(text), tail = strlen(end);

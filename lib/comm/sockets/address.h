@@ -13,7 +13,8 @@ typedef struct {
     char why[200];
 } slc_attempt;
 
-/* Is `host` a name or a number, without a port, a scheme or brackets? Errors: ARGUMENT says what to set instead. */
+/* Checks that `host` is a name or a number, without a port, a scheme or brackets. Errors: ARGUMENT says what to set
+ * instead. */
 sluice_status slc_address_check(const char *host);
 
 /* Listens on `port`: on loopback alone if `host` is "localhost" or a loopback number, else on every address, whatever

@@ -461,7 +461,7 @@ static void pass_last_words_on(const sluice_world *world)
     if (world->config.rank == 0 && world->config.size > 2) nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
 }
 
-/* Did a lower rank leave with the same words as this one? */
+/* Returns true if a lower rank has left with the same words as this one. */
 static bool lower_rank_says_so(const sluice_world *world)
 {
     for (int rank = 0; world->control.departures && rank < world->config.rank; rank++) {

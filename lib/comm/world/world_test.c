@@ -134,7 +134,7 @@ static int join_as_user(int rank, void *argument)
     return 0;
 }
 
-/* May other users enter the folder of this name, and all folders that lead to it? */
+/* Returns true if other users may enter the folder of this name, and all folders that lead to it. */
 static bool others_may_enter(const char *folder)
 {
     char path[PATH_MAX];

@@ -38,7 +38,8 @@ typedef struct {
 } slc_images_facts;
 slc_images_facts slc_images_get_facts(const slc_images *images);
 
-/* Are there images of at least two classes? A folder has them always; a table may have one, and be evaluated. */
+/* Returns true if there are images of at least two classes. A folder has them always; a table may have one, and be
+ * evaluated. */
 bool slc_images_have_two_classes(const slc_images *images);
 /* The name of a class below the number of classes: its folder's, or its number. */
 enum { SLC_CLASS_NAME_ROOM = 256 };

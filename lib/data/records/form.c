@@ -61,7 +61,7 @@ static char next_sign(const head *h, size_t *at)
 
 /* ---- JSON ---- */
 
-/* Does an object with a key begin here? */
+/* Returns true if an object with a key begins here. */
 static bool begins_object(const head *h, size_t at)
 {
     if (next_sign(h, &at) != '{' || next_sign(h, &at) != '"') return false;
@@ -270,7 +270,7 @@ static sluice_status look_for_table(const head *h, slc_records_form form, const 
 
 /* ---- What only its name says ---- */
 
-/* Does the first line have names between semicolons, as some programs write CSV? */
+/* Returns true if the first line has names between semicolons, as some programs write CSV. */
 static bool has_semicolons(const head *h, const slc_field_names *names)
 {
     const slc_span line = first_line(h);

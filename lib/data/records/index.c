@@ -227,7 +227,7 @@ static bool take_labels(const slc_file *file, const index_head *head, slc_labels
     return good;
 }
 
-/* Is what was found out of the data the only thing that the head says and ours does not? */
+/* Returns true if the head of an index of `bytes` bytes differs from ours only in what was found out of the data. */
 static bool is_of_file(const index_head *head, const index_head *want, uint64_t bytes)
 {
     index_head begun = *head;

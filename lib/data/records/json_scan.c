@@ -40,8 +40,8 @@ static uint64_t repeated(unsigned char byte)
     return UINT64_C(0x0101010101010101) * byte;
 }
 
-/* Is one of the eight bytes below 0x20, a quote, a backslash, or not of ASCII? (Anderson, Bit Twiddling Hacks,
- * "determine if a word has a byte less than n") */
+/* Returns true if one of the eight bytes is below 0x20, a quote, a backslash, or not of ASCII. (Anderson, Bit Twiddling
+ * Hacks, "determine if a word has a byte less than n") */
 static bool has_mark(uint64_t eight)
 {
     const uint64_t quote = eight ^ repeated('"'), back = eight ^ repeated('\\');

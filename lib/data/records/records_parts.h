@@ -112,7 +112,8 @@ uint64_t slc_records_line_number(const slc_records_file *part, uint64_t at);
 
 /* ---- Lines (json_scan.c, json_line.c, table_row.c) ---- */
 
-/* Is the line a record of the set, without any doubt? Then *about says what is found out, and points into the line. */
+/* Returns true if the line is a record of the set without any doubt; *about then says what is found out, and points
+ * into the line. */
 bool slc_json_line_scan(const slc_records *set, const char *line, size_t bytes, slc_records_about *about);
 
 /* Fill the record's fields from the `bytes` bytes in record->line. A fault is written to `why`, which is "" for a

@@ -178,7 +178,7 @@ static bool has_flag(const json_t *config, const char *key)
     return json_is_boolean(json_object_get(config, key));
 }
 
-/* Does the class prepare text by itself? Where none is named the model's family chooses one that does. */
+/* Returns true if the class prepares text by itself. Where none is named the model's family chooses one that does. */
 static bool prepares_text(const char *class)
 {
     return strncmp(class, "PreTrainedTokenizer", 19) && strcmp(class, "TokenizersBackend") != 0;

@@ -88,7 +88,7 @@ static sluice_status worker_args(const sluice_stream *stream, const slc_compress
     return SLUICE_OK;
 }
 
-/* Is the tensor of other types than the first of those that are gathered? */
+/* Returns true if the tensor is of other types than the first of those that are gathered. */
 static bool differs(const slc_compress_input *first, const slc_compress_input *next)
 {
     return first->gradient_dtype != next->gradient_dtype || first->momentum_dtype != next->momentum_dtype;

@@ -8,8 +8,8 @@
 #include "lib/kernels/gemm/gemm.h"
 #include "lib/kernels/isa.h"
 
-/* Is this kernel the faster one for this product? It knows no factor. Strides in the shape are true distances, never 0.
- */
+/* Returns true if this kernel is the faster one for this product; it knows no factor. Strides in the shape are true
+ * distances, never 0. */
 bool slc_gemm_few_takes(const slc_gemm_shape *shape);
 uint64_t slc_gemm_few_bytes(const slc_gemm_shape *shape); /* of workspace, aligned to 64 */
 void slc_gemm_few(const sluice_stream *stream, const slc_gemm_shape *shape, const slc_gemm_operands *operands,

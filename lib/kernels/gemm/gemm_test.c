@@ -68,7 +68,7 @@ static void compare(const slc_gemm_shape *s, const array *c)
                  (unsigned long long)s->ldb, (unsigned long long)s->ldc, sqrt(error / size), bar_of(s));
 }
 
-/* Can the host multiply? Not in a build without oneDNN. */
+/* Returns true if the host can multiply; in a build without oneDNN it cannot. */
 static bool host_multiplies(void)
 {
     bool widened, allocates;
@@ -83,7 +83,7 @@ static void skip_without_host_products(void)
     skip();
 }
 
-/* Has the GPU no use for it? */
+/* Returns true if the products run on a GPU, which has no use for this one. */
 static bool not_for_a_gpu(const slc_gemm_shape *s)
 {
     return test_on_gpu() && s->accumulate && s->residual;

@@ -33,7 +33,7 @@ LANES_INLINE void norm_range(sluice_dtype dtype, const slc_norm_args *args, uint
 
 LANES_KERNEL(slc_norm_range, slc_norm_args, dtype, norm_range)
 
-/* Is the exponent all ones? */
+/* Returns 1 if the exponent of element i is all ones, else 0. */
 LANES_INLINE uint32_t is_bad(sluice_dtype dtype, const void *x, uint64_t i)
 {
     if (dtype == SLUICE_BF16) return (((const uint16_t *)x)[i] & 0x7f80u) == 0x7f80u;

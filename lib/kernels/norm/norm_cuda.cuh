@@ -59,7 +59,7 @@ static __device__ __forceinline__ double gpu_grain_sum(const float v[GPU_GRAIN])
     return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
 
-/* Is one of them NaN or infinite? */
+/* Returns true if one of the values is NaN or infinite. */
 template <int COUNT> static __device__ __forceinline__ bool gpu_any_bad(const float *v)
 {
     bool bad = false;
