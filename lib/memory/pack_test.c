@@ -393,7 +393,7 @@ static bool meets(const problem *p, size_t index, size_t absent)
     return clash;
 }
 
-/* Is there an offset at which the buffer ends at most at the limit, and meets none that is there? */
+/* Returns true if there is an offset at which the buffer ends at most at the limit, and meets none that is there. */
 static bool any_place(const problem *p, size_t index, size_t absent, uint64_t limit)
 {
     slc_pack_buffer *mine = &p->buffers[index];

@@ -190,7 +190,7 @@ static inline uint64_t slc_model_head_rows(const sluice_model *m)
 {
     return m->config.head == SLUICE_HEAD_CLASSES ? m->sequences : m->rows;
 }
-/* Does the head take only rows that have targets? They are few in masked text and images. */
+/* Returns true if the head takes only rows that have targets. They are few in masked text and images. */
 static inline bool slc_model_picks(const sluice_model *m)
 {
     return m->config.head == SLUICE_HEAD_TOKENS && !slc_family_of(m->config.family)->causal && !m->evaluates_only;

@@ -182,7 +182,7 @@ static inline uint64_t slc_job_step_of(const sluice_update *u)
 uint32_t slc_updates_alike(const sluice_update *updates, uint32_t first, uint32_t count, const uint64_t *numbers,
                            size_t stride);
 
-/* Is x a whole number from 0 on, small enough for a checkpoint to keep it with every bit? */
+/* Returns true if x is a whole number from 0 on, small enough for a checkpoint to keep it with every bit. */
 bool slc_is_counter(double x);
 /* Reads a count of a parameter from a checkpoint: NAN, since no step has left the parameter out, is the job's. Errors:
  * ARGUMENT if it is above that or no count. `name` is the optimizer's, `what` the number's. */

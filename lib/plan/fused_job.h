@@ -18,8 +18,8 @@ typedef struct {
 sluice_status slc_fused_job_init(const slc_job *job, const uint32_t *group, slc_fused_job *out);
 void slc_fused_job_fini(slc_fused_job *fused);
 
-/* May two units be parts of one, if `after` belongs to the next layer? Both must be trainable, of one type and one
- * length of blocks, and neither may be split by its uses. */
+/* Returns true if two units may be parts of one, where `after` belongs to the next layer. Both must be trainable, of
+ * one type and one length of blocks, and neither may be split by its uses. */
 bool slc_units_join(const slc_unit *unit, const slc_unit *after);
 
 /* Returns a fused unit's name, "FIRST..LAST", which the caller frees. NULL: no memory. */

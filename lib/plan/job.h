@@ -170,13 +170,13 @@ static inline int slc_job_strategies(const slc_job *job)
     return job->compressed ? SLC_STRATEGIES : SLC_EXACT_STRATEGIES;
 }
 
-/* Does the compressed exchange of a onebit unit wait for the step's agreement? */
+/* Returns true if the compressed exchange of a onebit unit waits for the step's agreement. */
 static inline bool slc_exchange_waits(const slc_job *job)
 {
     return job->barrier && !job->norms_barrier;
 }
 
-/* May a unit under this strategy be updated only after the step's agreement? */
+/* Returns true if a unit under this strategy may be updated only after the step's agreement. */
 static inline bool slc_waits_for_agreement(const slc_job *job, slc_strategy strategy)
 {
     return strategy == SLC_ONEBIT ? slc_exchange_waits(job) : job->barrier;
@@ -210,7 +210,7 @@ static inline uint32_t slc_slot_layer(const slc_job *job, uint32_t slot)
     return slot < job->layer_count ? slot : 2 * job->layer_count - 1 - slot;
 }
 
-/* Does each rank add its micro-batches up locally, so that gradients are reduced once a step? */
+/* Returns true if each rank adds its micro-batches up locally, so that gradients are reduced once a step. */
 static inline bool slc_adds_locally(const slc_job *job)
 {
     return job->micro_batches > 1 && !job->each;

@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-/* Does a step that leaves these layers out, left_out[l] of layer l, leave a unit out? A unit that several layers share,
- * and the parts of a split parameter, are in every step. */
+/* Returns true if a step that leaves these layers out, left_out[l] of layer l, leaves the unit out. A unit that several
+ * layers share, and the parts of a split parameter, are in every step. */
 static inline bool slc_unit_left_out(const slc_unit *unit, const bool *left_out)
 {
     bool all = unit->role == SLC_UNIT_WHOLE && (unit->fused || unit->use_count == 1);

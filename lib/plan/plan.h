@@ -130,7 +130,7 @@ static inline bool slc_claim_wraps(const slc_program *program, const slc_claim *
     return program->items[claim->to].late && !program->items[claim->from].late;
 }
 
-/* Does the claim exist while `item` runs, in a pass that has a previous one? */
+/* Returns true if the claim exists while `item` runs, in a pass that has a previous one. */
 static inline bool slc_claim_alive(const slc_program *program, const slc_claim *claim, uint32_t item)
 {
     if (slc_claim_wraps(program, claim)) return claim->from <= item || item <= claim->to;
@@ -162,8 +162,8 @@ static inline uint32_t slc_ordinal_of_run(uint32_t run, uint32_t most, uint32_t 
     return micro_batch + 1 < run ? micro_batch : SLC_NONE;
 }
 
-/* Is an item, slot or operation, one of a micro-batch that is left out? Values are gathered for a micro-batch, and
- * gradients reduced after it, only if it runs. */
+/* Returns true if an item, slot or operation, is one of a micro-batch that is left out. Values are gathered for a
+ * micro-batch, and gradients reduced after it, only if it runs. */
 static inline bool slc_is_left_out(const slc_item *item, uint32_t run, uint32_t most)
 {
     const bool of_micro_batch =

@@ -137,7 +137,7 @@ typedef struct {
 typedef struct {
     slc_plan_function plan;
     slc_fuse_function fuse; /* NULL: nothing is ever fused */
-    /* Does this schedule place communication by how long things take? Then the engine starts with a plan of
+    /* Returns true if this schedule places communication by how long things take. Then the engine starts with a plan of
      * simple_schedule, measures, and asks again with times. NULL: no schedule does. */
     bool (*wants_times)(void *context, const char *schedule);
     const char *simple_schedule; /* NULL: the plan to start with has the schedule that was asked for */

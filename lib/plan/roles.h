@@ -38,20 +38,21 @@ static inline bool slc_looks_up(const slc_unit *unit)
     return slc_role_of(unit)->looks_up;
 }
 
-/* May this unit have this strategy? A frozen unit is never onebit. */
+/* Returns true if this unit may have this strategy. A frozen unit is never onebit. */
 bool slc_unit_may_be(const slc_job *job, const slc_unit *unit, slc_strategy strategy);
 
 /* Returns the strategy of a unit for which `asked` was asked: `asked` if the unit may have it, else the one that the
  * table names. For SPLIT that is oss, which moves as many bytes as dp and keeps less. */
 slc_strategy slc_unit_strategy(const slc_job *job, const slc_unit *unit, slc_strategy asked);
 
-/* Is the unit's strategy, given as `asked`, left to the planner? SLC_STRATEGIES means that it is, but a role that has
- * only one strategy leaves no choice. */
+/* Returns true if the unit's strategy, given as `asked`, is left to the planner. SLC_STRATEGIES means that it is, but a
+ * role that has only one strategy leaves no choice. */
 bool slc_unit_is_free(const slc_unit *unit, slc_strategy asked);
 
-/* May this operation be late (slc_item.late), if it is of the last micro-batch? A slot or a gather of a window never
- * is, nor, with a barrier, an operation that must come before the agreement. Of split parameters only a SPLIT unit's
- * GATHER_VALUE may be: the gather of the ROWS unit's table, early in the next pass, needs everything else. */
+/* Returns true if this operation may be late (slc_item.late), if it is of the last micro-batch. A slot or a gather of a
+ * window never is, nor, with a barrier, an operation that must come before the agreement. Of split parameters only a
+ * SPLIT unit's GATHER_VALUE may be: the gather of the ROWS unit's table, early in the next pass, needs everything else.
+ */
 bool slc_may_be_late(const slc_job *job, const slc_item *item);
 
 /* Must an operation of this kind come before the agreement of its step? Reductions must, and so must the operations of
@@ -61,9 +62,9 @@ bool slc_precedes_agreement(const slc_job *job, slc_item_kind kind);
 /* The wait of an operation of this kind of the unit for its partner; NULL: there is none. */
 const slc_partner_wait *slc_partner_wait_of(const slc_unit *unit, slc_item_kind kind);
 
-/* Are the unit's updates planned for the end of the step? A SPLIT unit is updated only after the gradient of the
- * look-up is reduced too, and the look-up's backward is the last slot that adds to it. So a SPLIT unit is planned as
- * every unit is under a barrier: reduced within the step, updated and gathered at its end. */
+/* Returns true if the unit's updates are planned for the end of the step. A SPLIT unit is updated only after the
+ * gradient of the look-up is reduced too, and the look-up's backward is the last slot that adds to it. So a SPLIT unit
+ * is planned as every unit is under a barrier: reduced within the step, updated and gathered at its end. */
 static inline bool slc_updated_last(const slc_job *job, const slc_unit *unit)
 {
     return job->barrier || slc_role_of(unit)->partner_reads_first;
@@ -75,5 +76,5 @@ uint32_t slc_parameter_unit(const slc_job *job, uint32_t unit);
 /* The unit that needs the updated parameter first in the next step: itself, or for SPLIT its partner. */
 const slc_unit *slc_first_reader(const slc_job *job, const slc_unit *unit);
 
-/* Is any parameter split by its uses, so that there are SPLIT and ROWS units? */
+/* Returns true if any parameter is split by its uses, so that there are SPLIT and ROWS units. */
 bool slc_job_splits(const slc_job *job);

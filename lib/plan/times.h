@@ -75,8 +75,8 @@ double slc_thread_s(const slc_job *job, const slc_times *times, slc_item_kind ki
 /* Seconds of an item of a plan on its lane, alone: slc_thread_s, slc_computed_update_s or slc_operation_s. An
  * ALL_REDUCE of a onebit unit counts 0, for only a few steps run it. `item` is not a SLOT. */
 double slc_item_s(const slc_job *job, const slc_times *times, const slc_strategy *strategies, const slc_item *item);
-/* Does the communication thread compute this kind (unless an update is on the compute lane)? All other operations are
- * moved by the link. */
+/* Returns true if the communication thread computes this kind (unless an update is on the compute lane). All other
+ * operations are moved by the link. */
 static inline bool slc_is_on_thread(slc_item_kind kind)
 {
     return kind == SLC_ITEM_UPDATE || kind == SLC_ITEM_COMPRESS || kind == SLC_ITEM_INSPECT;

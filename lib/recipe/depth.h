@@ -18,8 +18,8 @@ double slc_recipe_depth_theta(const slc_recipe_depth *depth, uint64_t step);
  * 1 - layer (1 - theta) / layers. The first is always kept. */
 double slc_recipe_depth_keeps(double theta, uint32_t layers, uint32_t layer);
 
-/* Is the layer kept in this step? A function of (seed, step, layer) and p alone, so every rank and micro-batch and a
- * resumed run get the same answer. */
+/* Returns true if the layer is kept in this step. The answer depends on (seed, step, layer) and p alone, so every rank
+ * and micro-batch and a resumed run get the same answer. */
 bool slc_recipe_depth_draw(const slc_recipe_depth *depth, uint64_t step, uint32_t layer, double p);
 
 /* Returns what a kept layer's branches are multiplied by: 1 / p, of the p that the layer is drawn with. `compat`: 1 / p

@@ -21,7 +21,7 @@ typedef struct {
     double again_from, again;         /* a second warm-up over `again` on the clock; 0: none */
 } slc_recipe_rate;
 
-/* Does a schedule of this kind come to an end, at its horizon? */
+/* Returns true if a schedule of this kind comes to an end, at its horizon. */
 bool slc_recipe_rate_ends(slc_recipe_rate_kind kind);
 
 /* Puts defaults in the place of times that are 0 and that the kind has: decay, a tenth of the horizon, at least

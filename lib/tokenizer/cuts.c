@@ -92,7 +92,7 @@ static void learn_one_word(slc_cuts *cuts, const slc_tokenizer *tokenizer)
 
 /* ---- All of it ---- */
 
-/* May a character that is no space become one, or vanish and leave the space before it? */
+/* Returns true if a character that is no space may become one, or vanish and leave the space before it. */
 static bool makes_spaces(const slc_normalizer *normalizer)
 {
     for (size_t i = 0; i < normalizer->count; i++) {
@@ -116,8 +116,9 @@ void slc_cuts_learn(slc_tokenizer *tokenizer)
 
 /* ---- Cutting ---- */
 
-/* Does a character beyond ASCII that is surely no space end before place `at`? Spaces beyond ASCII begin with the bytes
- * c2, e1 9a, e2 80, e2 81 and e3 80 80; other signs with these bytes do no harm if they are not cut after. */
+/* Returns true if a character beyond ASCII that is surely no space ends before place `at`. Spaces beyond ASCII begin
+ * with the bytes c2, e1 9a, e2 80, e2 81 and e3 80 80; other signs with these bytes do no harm if they are not cut
+ * after. */
 static bool ends_no_space(const unsigned char *text, size_t at)
 {
     if (at < 3 || text[at - 2] < 0x80 || text[at - 2] == 0xc2 || text[at - 3] < 0x80) return false;

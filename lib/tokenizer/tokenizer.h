@@ -18,7 +18,7 @@ typedef struct slc_tokenizer slc_tokenizer;
 sluice_status slc_tokenizer_open(const char *path, slc_tokenizer **out);
 void slc_tokenizer_close(slc_tokenizer *tokenizer); /* NULL is allowed */
 
-/* Is there a tokenizer.json at `path` (a folder)? */
+/* Returns true if there is a tokenizer.json in the folder. */
 bool slc_tokenizer_exists(const char *folder);
 
 /* One more than the largest token number, added tokens included. */

@@ -30,7 +30,7 @@ void slc_wordpiece_fini(slc_wordpiece *wordpiece)
     wordpiece->prefix = NULL;
 }
 
-/* Are there more code points than `most`? */
+/* Returns true if the word has more code points than `most`. */
 static bool is_too_long(const char *word, size_t bytes, size_t most)
 {
     size_t runes = 0;

@@ -3,7 +3,8 @@
 
 #include "lib/model/state.h"
 
-/* Can blocks of such a model be left out, and their branches be scaled? UNSUPPORTED says why not. */
+/* Checks that blocks of such a model can be left out, and their branches be scaled. Errors: UNSUPPORTED says why not.
+ */
 sluice_status slc_kept_blocks_check_family(const sluice_model_config *config);
-/* Can the step that runs leave out the blocks that it does? UNSUPPORTED says why not. */
+/* Checks that the step that runs can leave out the blocks that it does. Errors: UNSUPPORTED says why not. */
 sluice_status slc_kept_blocks_check(const sluice_model *m);

@@ -48,7 +48,7 @@ static bool norms_after(const slc_layer_run *run)
     return slc_family_of(run->m->config.family)->norms_after;
 }
 
-/* Does anything come between a branch's product and the residual? */
+/* Returns true if anything comes between a branch's product and the residual. */
 static bool has_branches(const sluice_model_config *c)
 {
     return c->dropout > 0 || c->layer_scale > 0 || c->drop_path > 0;

@@ -51,7 +51,7 @@ static sluice_status keep_targets(sluice_model *m)
                     slc_model_head_rows(m) * sizeof(int32_t));
 }
 
-/* Does the head of a pass that only fills the cache have nothing to answer? */
+/* Returns true if the pass only fills the cache, so that its head has nothing to answer. */
 static bool is_unasked(const sluice_model *m)
 {
     return m->cache.room && !m->host_logits;

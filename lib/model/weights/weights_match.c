@@ -112,7 +112,7 @@ static bool belongs_to_head(const sluice_model_config *model, const slc_param_in
     return info->layer == SLC_LAYER_HEAD || info->place == SLC_MASK_TOKEN;
 }
 
-/* Does the tensor differ from the parameter in the number of classes alone? */
+/* Returns true if the tensor differs from the parameter in the number of classes at most. */
 static bool has_other_classes(const sluice_model_config *model, const slc_param_info *info, const slc_tensor *tensor)
 {
     if (model->head != SLUICE_HEAD_CLASSES || tensor->rank != info->rank) return false;
@@ -216,7 +216,7 @@ static sluice_status match_copies(const matching *m, bool *passed, slc_weight_ma
 
 /* ---- Everything else ---- */
 
-/* Does the name fit a pattern of slc_family.dropped? */
+/* Returns true if the name fits a pattern of slc_family.dropped. */
 static bool fits(const char *pattern, const char *name, uint32_t layers)
 {
     while (*pattern && *pattern != '*') {
@@ -252,7 +252,7 @@ static bool is_dropped(const matching *m, const char *name)
     return false;
 }
 
-/* Does the tensor belong to a head, of this or another kind? */
+/* Returns true if the tensor of this name belongs to a head, of this or another kind. */
 static bool is_of_a_head(const matching *m, const char *name)
 {
     static const char *const modules[] = {"pooler.", "layernorm.", "cls.", "classifier.", "lm_head."};

@@ -33,7 +33,7 @@ void slc_weight_matches_free(slc_weight_matches *matches);
  * takes those of the values too. Errors: NON_FINITE, UNSUPPORTED (a copy that is none, by both names), IO, MEMORY. */
 sluice_status slc_weights_check_values(slc_weight_matches *matches, bool fingerprints);
 
-/* Are the embedding and all blocks there, by name? A configuration with more layers than the file is refused before
- * anything is made from it. Errors: FORMAT names the first that is missing. */
+/* Checks that the embedding and all blocks are there, by name. A configuration with more layers than the file is
+ * refused before anything is made from it. Errors: FORMAT names the first that is missing. */
 sluice_status slc_weights_have_layers(const sluice_model_config *model, const slc_config *file,
                                       const slc_tensors *tensors, const char *path);

@@ -35,9 +35,9 @@ sluice_status slc_freeze_check(const char *name, const slc_freeze_settings *sett
 
 slc_onebit_phase slc_freeze_phase(const slc_freeze *freeze, uint64_t step);
 
-/* Can the freeze come at the end of this step? */
+/* Returns true if the freeze can come at the end of this step. */
 bool slc_freeze_is_possible(const slc_freeze *freeze, uint64_t step);
-/* Will slc_freeze_end_step look at the norm at the end of this step? */
+/* Returns true if slc_freeze_end_step will look at the norm at the end of this step. */
 bool slc_freeze_looks(const slc_freeze *freeze, uint64_t step);
 /* Ends a step. variance_norms: `count` of them, one for each parameter, read only if slc_freeze_looks; updates: how
  * many each has had, NULL: `step`. Returns true if the variance is frozen from the next step on. It waits until each

@@ -367,7 +367,7 @@ static slc_compress_input input_of(const void *context, const slc_onebit_unit *u
                                 .words = u->words};
 }
 
-/* Are the unit's tensors there to be exchanged: each by itself, or in the flat array? */
+/* Checks that the unit's tensors are there to be exchanged: each by itself, or in the flat array. */
 static sluice_status check_unit(const onebit_lamb *o, const slc_onebit_unit *unit)
 {
     bool frozen = slc_freeze_phase(&o->freeze, slc_job_step_of(&unit->tensors[0])) == SLC_ONEBIT_FROZEN;

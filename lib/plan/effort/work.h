@@ -35,7 +35,7 @@ double slc_work_price(slc_work_kind kind);
 /* Counts `amount` pieces of work; `work` NULL: nobody counts. */
 void slc_work_add(slc_work *work, slc_work_kind kind, double amount);
 
-/* Are `until_s` nominal seconds spent, or is the ceiling reached? `work` NULL: no. */
+/* Returns true if `until_s` nominal seconds are spent, or the ceiling is reached; false if `work` is NULL. */
 bool slc_work_is_over(slc_work *work, double until_s);
 
 /* Seconds until the ceiling; INFINITY: there is none. */

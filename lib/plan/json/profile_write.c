@@ -38,7 +38,7 @@ static const char *yes(bool flag)
     return flag ? "true" : "false";
 }
 
-/* Does the profile say what only pipelines ask for? */
+/* Returns true if the profile says what only pipelines ask for. */
 static bool knows_stages(const slc_profile *profile)
 {
     bool knows = profile->times.weight_s || profile->times.link.channel.bytes_per_s > 0;

@@ -144,7 +144,7 @@ static bool left_lives(const memory *m, slc_buffer_kind kind, slc_item_kind writ
     return list.count == 1 && whole_lives(m, find(m, kind, u, 0), list.at[0].item, i);
 }
 
-/* Does the update read the sum from a REDUCED buffer? */
+/* Returns true if the update reads the sum from a REDUCED buffer. */
 static bool update_reads_reduced(const memory *m, uint32_t u)
 {
     slc_unit_operations of = slc_operations_of(m->j->job, &m->j->job->units[u], m->j->plan->strategies[u]);

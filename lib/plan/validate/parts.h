@@ -117,7 +117,7 @@ static inline uint32_t slc_validate_slot_item(const slc_validation *j, uint32_t 
     return j->slot_item[(uint64_t)micro_batch * (j->evaluate ? j->job->layer_count : slc_job_slots(j->job)) + slot];
 }
 
-/* Does this layer drop the activations that it can make again? */
+/* Returns true if this layer drops the activations that it can make again. */
 static inline bool slc_validate_recomputes(const slc_validation *j, uint32_t layer)
 {
     return !j->evaluate && j->plan->recompute && j->plan->recompute[layer];
@@ -146,8 +146,8 @@ static inline uint32_t slc_validate_message_item(const slc_validation *j, uint32
 
 /* Fills j->known: what items may rely on when they start, whatever the timing, in the two passes of `j->passes`. */
 void slc_validate_derive(slc_validation *j);
-/* Has `item` of `pass` surely ended when `later` of `later_pass` starts? Also true if `item` does not run in that
- * pass. */
+/* Returns true if `item` of `pass` has surely ended when `later` of `later_pass` starts; also if `item` does not run in
+ * that pass. */
 bool slc_validate_surely_over(const slc_validation *j, int later_pass, uint32_t later, int pass, uint32_t item);
 
 /* Checks that everything the items of `pass` need has ended when they start. */

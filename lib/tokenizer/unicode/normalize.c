@@ -39,7 +39,7 @@ static sluice_status lowercase(uint32_t rune, slc_chars *out)
     return slc_chars_append(out, "i\u0307", 3);
 }
 
-/* Does every step that maps code points leave this byte of ASCII as it is? */
+/* Returns true if every step that maps code points leaves this byte of ASCII as it is. */
 static bool is_plain(char byte, bool lowercases)
 {
     return byte >= ' ' && byte < 0x7F && !(lowercases && byte >= 'A' && byte <= 'Z');
