@@ -49,8 +49,8 @@ static sluice_status check_blocks(const slc_validation *j, uint32_t i)
     return SLUICE_OK;
 }
 
-/* Checks that there is such an item at all, on a lane where it may be. slc_validate_once checks how often each occurs.
- */
+/* Checks that there is such an item at all: its kind, unit, micro-batch, window, lane and blocks. slc_validate_once
+ * checks how often each occurs. */
 static sluice_status check_form(const slc_validation *j, uint32_t i)
 {
     const slc_item *item = &j->program->items[i];
