@@ -28,7 +28,8 @@ void slc_evaluate_one_ahead(const slc_scheduling *in, slc_order *order);
  * is gathered right before its slot. */
 void slc_evaluate_within(const slc_scheduling *in, slc_order *order);
 
-/* Is it one of the two that choose strategies too (planner/joint.h)? ilp needs a solver (slc_slot_model_solver). */
+/* Returns true if the scheduler is one of the two that choose strategies too (sched/joint/joint.h). ilp needs a solver
+ * (slc_slot_model_solver). */
 bool slc_scheduler_is_joint(const slc_scheduler *scheduler);
 
 const slc_scheduler *slc_scheduler_find(const char *name); /* NULL: there is none of that name */

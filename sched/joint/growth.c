@@ -101,7 +101,7 @@ static bool is_grown(const growth *g, const change *c)
 
 /* ---- Their plans ---- */
 
-/* Is there a plan of the choices that fits and is faster than step_s? If so, step_s becomes its step. */
+/* Finds whether there is a plan of the choices that fits and is faster than step_s; if so, step_s becomes its step. */
 static sluice_status try_choices(growth *g, bool *faster)
 {
     slc_scheduling in = slc_joint_scheduling(g->request, g->strategies, g->recompute);

@@ -3,7 +3,7 @@
 
 #include "sched/scheduler.h"
 
-/* Is any unit free? */
+/* Returns true if any unit is free. */
 bool slc_strategies_free(const slc_job *job, const slc_strategy *strategies);
 
 /* Fills the free units (of in->strategies): the largest number of them for which the arena stays within `limit` becomes

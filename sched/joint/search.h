@@ -39,13 +39,14 @@ sluice_status slc_joint_search_once(const slc_joint_request *request, slc_joint_
 double slc_joint_best_s(const slc_joint_search *j);
 /* Nominal seconds left; at 0 planning ends, and the answer says why. */
 double slc_joint_left_s(slc_joint_search *j);
-/* Is effort left, and of a deep job enough for another plan? Those take a good part of a small effort. */
+/* Returns true if effort is left, and for a deep job, whose plans take a good part of a small effort, enough for
+ * another plan. */
 bool slc_joint_affords_plan(slc_joint_search *j);
-/* Is effort left, and of a deep job enough for another plan of this scheduler? */
+/* Returns true if effort is left, and for a deep job enough for another plan of this scheduler. */
 bool slc_joint_affords(slc_joint_search *j, const slc_scheduler *scheduler);
 /* The effort at which the search ends for now, in nominal seconds. */
 double slc_joint_end_s(const slc_joint_search *j);
-/* Is the effort spent, whatever it is worth? */
+/* Returns true if the effort is spent, whatever it is worth. */
 bool slc_joint_is_spent(const slc_joint_search *j);
 /* Do orders take long to pack? */
 bool slc_joint_is_deep(const slc_joint_search *j);
@@ -59,13 +60,13 @@ sluice_status slc_joint_consider(slc_joint_search *j, slc_plan *plan, const slc_
                                  const slc_scheduler *scheduler, const char *member);
 /* Looks at one strategy for all free units; free layers recompute if `recompute_free`. */
 void slc_joint_choose_uniform(slc_joint_search *j, slc_strategy strategy, bool recompute_free);
-/* Is recomputation of any layer free? */
+/* Returns true if recomputation of any layer is free. */
 bool slc_joint_may_recompute(const slc_joint_request *r);
-/* Does the slot model choose? */
+/* Returns true if the slot model chooses. */
 bool slc_joint_has_model(const slc_joint_request *r);
 /* Notes what planning met and survived. */
 void slc_joint_note_problem(slc_joint_search *j, sluice_status status);
-/* Is there a plan so close to the model's bound that no other answer is needed? */
+/* Returns true if there is a plan so close to the model's bound that no other answer is needed. */
 bool slc_joint_is_near_bound(const slc_joint_search *j);
 
 /* ---- members.c: choices that a rule makes ---- */

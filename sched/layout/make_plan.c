@@ -197,7 +197,7 @@ sluice_status slc_plan_lay_out_like(const slc_scheduling *in, const slc_order *t
     return lay_out_order(in, train, scheduler, like, NULL, out);
 }
 
-/* Does any item wait for itself or a later item? Then two lives of one buffer would overlap. */
+/* Returns true if any item waits for itself or a later item; then two lives of one buffer would overlap. */
 static bool waits_for_later(const slc_program *program)
 {
     for (uint32_t i = 0; i < program->item_count; i++)

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* Does the item start, in this pass or the next one, while the claim still needs its memory? */
+/* Returns true if the item starts, in this pass or the next one, while the claim still needs its memory. */
 static bool starts_before(const slc_item_times *times, uint32_t item, uint32_t count, double step_s, double over_s)
 {
     double start_s = item < count ? times[item].start_s : times[item - count].start_s + step_s;

@@ -347,7 +347,7 @@ sluice_status slc_plan_pack(slc_plan *plan, const slc_packing_effort *effort)
 
 /* ---- Moving one buffer ---- */
 
-/* Does the buffer, at its offset, share a byte with any other at some moment? */
+/* Returns true if the buffer, at its offset, shares a byte with any other at some moment. */
 static bool meets_another(const packing *p, uint32_t buffer, double *looks)
 {
     const slc_pack_buffer *mine = &p->buffers[buffer];

@@ -66,8 +66,8 @@ static inline double slc_plan_length(const slc_plan *plan)
 /* Removes the waits again. */
 void slc_program_forget_waits(slc_program *program);
 
-/* Does every item of the training order, whose places these are, come after everything that it needs? The plan has
- * items and strategies. */
+/* Returns true if every item of the training order, whose places these are, comes after everything that it needs. The
+ * plan has items and strategies. */
 bool slc_plan_order_is_legal(const slc_job *job, const slc_plan *plan, const slc_places *places);
 
 /* The bytes with which a buffer of so many ends where the next one may begin. */

@@ -388,8 +388,8 @@ static void list_piece_gathers(listing *l, uint32_t piece, bool backward, bool a
     }
 }
 
-/* Does the piece turn each micro-batch back at once? Only the last stage without chunks does, and not if all forwards
- * come first. */
+/* Returns true if the piece turns each micro-batch back at once. Only the last stage without chunks does, and not if
+ * all forwards come first. */
 static bool turns_at_once(const slc_cut_job *cut, uint32_t piece)
 {
     return slc_pipeline_turns_at_once(cut->schedule, &cut->shape) && piece + 1 == slc_pipeline_pieces(&cut->shape);

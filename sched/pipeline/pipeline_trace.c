@@ -50,7 +50,7 @@ static void name_lanes(tracing *t, uint32_t stage)
                          lane, "args", "name", lanes[lane]));
 }
 
-/* Does the step that is written hold this moment? */
+/* Returns true if the step that is written holds this moment. */
 static bool is_within(const tracing *t, double s)
 {
     const slc_pipeline_forecast *f = &t->plan->forecast;

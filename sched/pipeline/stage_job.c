@@ -114,7 +114,7 @@ bool slc_stage_same_micro_batch(const slc_stage_job *stage, uint32_t task, uint3
            stage->tasks[task].micro_batch == stage->tasks[other].micro_batch;
 }
 
-/* Does each forward lead to the backward of its micro-batch without another task between them? */
+/* Returns true if each forward leads to the backward of its micro-batch without another task between them. */
 static bool turns_back_at_once(const slc_stage_job *stage)
 {
     for (uint32_t t = 0; t < stage->task_count; t++)

@@ -35,6 +35,6 @@ sluice_status slc_stage_job_init(const slc_cut_job *cut, const slc_pipeline_prog
                                  slc_stage_job *out);
 void slc_stage_job_fini(slc_stage_job *stage);
 
-/* Are two tasks of the stage, by their numbers, of the same micro-batch of the same piece? There need be no task
- * `other`. */
+/* Returns true if two tasks of the stage, by their numbers, are of the same micro-batch of the same piece. There need
+ * be no task `other`. */
 bool slc_stage_same_micro_batch(const slc_stage_job *stage, uint32_t task, uint32_t other);

@@ -207,7 +207,7 @@ static double gather_s(const hoist *h, uint64_t bytes)
     return slc_transfer_s(h->job, h->times, SLC_ITEM_GATHER_WINDOW, bytes);
 }
 
-/* Does gather i go with the ones after it, which are the first of those being carried? */
+/* Returns true if gather i goes with the ones after it, which are the first of those being carried. */
 static bool is_fused(const hoist *h, uint32_t i, uint32_t carried_end)
 {
     if (i + 1 >= carried_end) return false;

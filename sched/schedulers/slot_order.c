@@ -96,7 +96,7 @@ static stretch stretch_at(const slc_slot_solution *solution, uint32_t first)
     return s;
 }
 
-/* Does the flow come before those of the operation? An answer's flows are sorted. */
+/* Returns true if the flow comes before those of the operation. An answer's flows are sorted. */
 static bool is_before(const slc_flow *flow, slc_flow_kind kind, uint32_t unit, uint32_t micro_batch)
 {
     if (flow->kind != kind) return flow->kind < kind;
@@ -380,7 +380,7 @@ static void write_update(writing *w, pending *update)
     i->block_count = 0; /* block_count 0 marks it as written */
 }
 
-/* May the update be written now? Late updates belong to a step that has agreed already. */
+/* Returns true if the update may be written now. Late updates belong to a step that has agreed already. */
 static bool may_update(const writing *w, const slc_item *update)
 {
     const slc_scheduling *in = w->p->in;
@@ -432,7 +432,7 @@ static void agree_if_due(writing *w, bool late)
     slc_order_run(w->order, SLC_ITEM_AGREE, late, w->p->in->job->micro_batches - 1, SLC_NONE, 0, 0, 0);
 }
 
-/* Is the update the next operation on these blocks? */
+/* Returns true if the update is the next operation on these blocks. */
 static bool is_before_update(const writing *w, const slc_item *item)
 {
     const slc_scheduling *in = w->p->in;

@@ -110,13 +110,13 @@ static bool copy_order(slc_order *to, const slc_order *from)
     return true;
 }
 
-/* Is what lives at once too much? Then the plan is not packed, and arena_bytes is that sum. */
+/* Returns true if what lives at once is too much; then the plan is not packed, and arena_bytes is that sum. */
 static bool is_over(const fitting *f, const slc_plan *plan)
 {
     return plan->lower_bound > f->in->limit;
 }
 
-/* Is the plan at least as near to the limit as the other one? */
+/* Returns true if the plan is at least as near to the limit as the other one. */
 static bool is_as_near(const fitting *f, const slc_plan *plan, const slc_plan *other)
 {
     if (is_over(f, plan) != is_over(f, other)) return is_over(f, other);

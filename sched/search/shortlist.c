@@ -75,7 +75,8 @@ static slc_candidate *place_for(slc_shortlist *list, const slc_candidate *candid
     return same;
 }
 
-/* May a plan stay that is slower than the slack allows? Only the fastest of its kind, if it is near the fastest. */
+/* Returns true if a plan may stay that is slower than the slack allows: the fastest of its kind, if it is near the
+ * fastest of all. */
 static bool is_second(const slc_shortlist *list, const slc_candidate *candidate)
 {
     return candidate == fastest_of(list, candidate->of_model) &&

@@ -18,7 +18,7 @@ static int32_t larger(int32_t a, int32_t b)
     return a > b ? a : b;
 }
 
-/* Is the item one of a micro-batch that no step runs? */
+/* Returns true if the item is one of a micro-batch that no step runs. */
 static bool is_left_out(const slc_job *job, const slc_simulation *options, const slc_item *item)
 {
     return options->micro_batches && slc_is_left_out(item, options->micro_batches, job->micro_batches);
@@ -142,7 +142,7 @@ static slc_item_times *times_of(slc_simulated_lanes *l, uint64_t pass, uint32_t 
 
 /* ---- Starting and ending ---- */
 
-/* Does the item's step leave it out, by its layers? A late item is of the step before the pass. */
+/* Returns true if the item's step leaves it out, by its layers. A late item is of the step before the pass. */
 static bool is_skipped(const slc_simulated_lanes *l, const slc_lane_item *item, uint64_t pass)
 {
     if (!l->options->left_out || item->item == SLC_NONE || pass < item->late) return false;

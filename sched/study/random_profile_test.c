@@ -44,7 +44,8 @@ static double activations_of(const slc_job *job, uint32_t layer)
     return bytes / (4.0 * (double)job->units[layer].elements);
 }
 
-/* Is the count within five standard deviations of what is to be expected? One draw in two million is not. */
+/* Returns true if the count is within five standard deviations of what is to be expected; one draw in two million is
+ * not. */
 static bool is_share(uint32_t count, double share)
 {
     return fabs(count - share * SEEDS) < 5 * sqrt(SEEDS * share * (1 - share));

@@ -34,7 +34,7 @@ static inline uint64_t slc_chain_bytes(const slc_chain_sums *sums, uint32_t firs
            held * (sums->kept[end] - sums->kept[first]);
 }
 
-/* May a cut lie before this layer? */
+/* Returns true if a cut may lie before this layer. */
 static inline bool slc_chain_may_cut(const slc_chain *chain, uint32_t before)
 {
     return !chain->uncut || !chain->uncut[before - 1];

@@ -90,7 +90,8 @@ static void keep_way(search *s, uint32_t stages, uint32_t end, way found)
     *head = s->way_count++;
 }
 
-/* May stage `stage` have these layers, and no others before `cap_s` is over? *longer: nor may it have more of them. */
+/* Returns true if stage `stage` may have these layers and no others before `cap_s` is over. *longer is false if it may
+ * not have more of them either. */
 static bool may_have(const search *s, uint32_t stage, uint32_t first, uint32_t end, double cap_s, bool *longer)
 {
     const uint64_t *limit = s->in->limit_bytes;
@@ -132,7 +133,7 @@ static uint32_t best_within(search *s, double cap_s, double below_s)
     return best;
 }
 
-/* Is there a way at all in which no stage takes longer than `cap_s`? */
+/* Returns true if there is a way at all in which no stage takes longer than `cap_s`. */
 static bool exists_within(search *s, double cap_s)
 {
     uint32_t *reached = s->first_way; /* by so many stages, up to this layer */

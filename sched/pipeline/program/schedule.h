@@ -91,10 +91,11 @@ static inline uint32_t slc_pipeline_ahead(const slc_pipeline_shape *shape)
     return shape->chunks > 1 ? 2 : 1;
 }
 
-/* Does the last stage run each micro-batch's backward right after its forward? */
+/* Returns true if the last stage runs each micro-batch's backward right after its forward. */
 bool slc_pipeline_turns_at_once(const slc_pipeline_schedule *schedule, const slc_pipeline_shape *shape);
 
-/* May a pipeline of this shape run in this schedule? Errors: ARGUMENT (the error names values that work). */
+/* Checks that a pipeline of this shape may run in this schedule. Errors: ARGUMENT (the error names values that work).
+ */
 sluice_status slc_pipeline_check(const slc_pipeline_schedule *schedule, const slc_pipeline_shape *shape);
 
 /* The order of interleaved stages (interleaved.c), which zero_bubble shares: with `splits` a backward is an INPUT,

@@ -105,7 +105,7 @@ static void try_task(simulation *sim, uint32_t stage);
 
 /* ---- Egress and thread ---- */
 
-/* Is the receive of this message posted? */
+/* Returns true if the receive of this message is posted, or nobody reads it. */
 static bool is_posted(const simulation *sim, uint32_t t)
 {
     const uint32_t reader = sim->pending[t].reader, ahead = sim->options.ahead;
