@@ -29,7 +29,8 @@ struct profiled_comm {
     profiled_event collective, p2p_call, p2p;
 };
 
-/* Does the program find our functions before NCCL's? NCCL opens its plugins where they are found by nobody else. */
+/* Returns true if the program finds our functions before NCCL's. NCCL opens its plugins where they are found by nobody
+ * else. */
 static bool is_preloaded(void)
 {
     void *program = dlopen(NULL, RTLD_LAZY), *function = slc_shim_real_dlsym(program, "ncclAllReduce");

@@ -97,7 +97,7 @@ static sluice_status check_folder(const char *folder, bool given)
     return SLUICE_OK;
 }
 
-/* Is a record of these bytes a small part of what the folder's file system has free? */
+/* Returns true if a record of these bytes is a small part of what the folder's file system has free. */
 static bool leaves_space(const char *folder, size_t bytes)
 {
     enum { SHARE = 16 };

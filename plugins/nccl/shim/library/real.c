@@ -213,7 +213,8 @@ static int count_loaded(struct dl_phdr_info *info, size_t bytes, void *out)
     return 0;
 }
 
-/* Is the program itself linked to NCCL? Its handle finds everything, so its list of needed libraries has to say. */
+/* Returns true if the program itself is linked to NCCL. Its handle finds everything, so its list of needed libraries
+ * has to say. */
 static bool program_needs_nccl(void *program)
 {
     struct link_map *map;

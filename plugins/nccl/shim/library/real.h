@@ -33,12 +33,13 @@ const slc_shim_real *slc_shim_real_at(const void *address);
 /* The library with this number, which slc_shim_real_default or slc_shim_real_at gave before. */
 const slc_shim_real *slc_shim_real_numbered(unsigned number);
 
-/* Is the function of this name, with nccl or pnccl before it, in the library that a call from this address is for? True
- * while no library is loaded, none being opened to find out, and for names that are not NCCL's. */
+/* Returns true if the function of this name, with nccl or pnccl before it, is in the library that a call from this
+ * address is for; also while no library is loaded, none being opened to find out, and for names that are not NCCL's. */
 bool slc_shim_real_has(const void *caller, const char *name);
 
 /* Remembers that a program got this function of NCCL's by dlsym. */
 void slc_shim_real_asked(const void *function);
 
-/* Is the function the shim's own? A library that is another name of the shim must not be called by it. */
+/* Returns true if the function is the shim's own. A library that is another name of the shim must not be called by it.
+ */
 bool slc_shim_is_ours(const void *function);

@@ -12,7 +12,7 @@
 /* Looks for the driver, if it is not known yet; called when a communicator of this device has become usable. */
 void slc_shim_measure_find_driver(slc_shim_recorder *recorder, int device);
 
-/* Is the stream being captured? Only with recorder->driver. */
+/* Returns true if the stream is being captured. Called only with recorder->driver. */
 bool slc_shim_measure_is_captured(const slc_shim_recorder *recorder, cudaStream_t stream);
 
 /* Called around a collective, send or receive; only with recorder->measures. In a group, the call is put down for its

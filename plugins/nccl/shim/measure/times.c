@@ -202,7 +202,7 @@ static void write_time(slc_shim_recorder *recorder, uint64_t index, int64_t begi
     __atomic_store_n(&time->sequence, sequence, __ATOMIC_RELEASE);
 }
 
-/* Is the entry one of those that the pair's group put on its stream? */
+/* Returns true if the entry is one of those that the pair's group put on its stream. */
 static bool is_of_pair(const slc_shim_recorder *recorder, uint64_t index, const slc_shim_time_pair *pair)
 {
     const slc_record_entry *entry = &recorder->entries[index & recorder->entry_mask];
