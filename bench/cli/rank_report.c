@@ -32,7 +32,7 @@ static sluice_world *join_to_compare(void)
     return sluice_world_create(&config, &world) ? NULL : world;
 }
 
-/* Does the line only say that another rank has failed at its part? That rank tells why. */
+/* Returns true if the line only says that another rank has failed at its part. That rank tells why. */
 static bool is_of_another_rank(const char *line)
 {
     return strstr(line, "another rank could not ") || strstr(line, "rank 0 could not ");

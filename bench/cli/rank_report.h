@@ -20,5 +20,6 @@ int slc_rank_refuse(const char *who);
  * slc_rank_refuse does. */
 void slc_rank_tell_usage(const char *text);
 
-/* Did a launcher start this process as one of several ranks? False if what the launcher says cannot be read. */
+/* Returns true if a launcher has started this process as one of several ranks; false also if what the launcher says
+ * cannot be read. */
 bool slc_is_one_of_several_ranks(void);

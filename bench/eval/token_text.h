@@ -28,8 +28,8 @@ void slc_token_text_close(slc_token_text *text); /* NULL is allowed */
 const char *slc_token_text_note(const slc_token_text *text);
 /* Names the source of tokens: "tokenizer.json", "bytes", "none". A constant. */
 const char *slc_token_text_kind(const slc_token_text *text);
-/* Does this token end a text? Those of generation_config.json's eos_token_id do, else config.json's, else the end token
- * of the tokenizer. */
+/* Returns true if this token ends a text. Those of generation_config.json's eos_token_id do, else config.json's, else
+ * the end token of the tokenizer. */
 bool slc_token_text_ends(const slc_token_text *text, int32_t token);
 
 /* Appends the tokens of a text to the list. Errors: ARGUMENT (there is neither a tokenizer nor a byte vocabulary; the

@@ -361,7 +361,8 @@ static void read_signals(job *j)
     reap(j);
 }
 
-/* Did the rank end as it was to: by Ctrl-C, or, if rank 0 speaks for itself, in time before its job's end? */
+/* Returns true if the rank ended as it was to: by Ctrl-C, or, if rank 0 speaks for itself, in time before its job's
+ * end? */
 static bool is_as_asked(const job *j, const slc_rank_end *end)
 {
     if (end->killed) return false;
@@ -409,7 +410,7 @@ static void check_deadlines(job *j)
 
 /* ---- Their output ---- */
 
-/* Does somebody wait for the end of the job? Then the job does not wait for a reader any more. */
+/* Returns true if somebody waits for the end of the job. Then the job does not wait for a reader any more. */
 static bool is_hurried(const job *j)
 {
     return j->interrupts || j->limit_is_over;
@@ -428,7 +429,7 @@ static void check_reader(job *j, int which)
     j->told_to_stop = true;
 }
 
-/* Has nobody taken the output that there is for STUCK_S? */
+/* Returns true if nobody has taken the output that there is for STUCK_S. */
 static bool is_stuck(output *out)
 {
     uint64_t now = slc_clock_ns(), written = slc_output_queue_written(out->queue);
@@ -521,7 +522,7 @@ static bool all_is_said(const job *j)
     return true;
 }
 
-/* Is all output that is still to be written stuck? */
+/* Returns true if all output that is still to be written is stuck, and somebody waits for the end of the job. */
 static bool nobody_reads(job *j)
 {
     bool stuck = false;

@@ -3,7 +3,7 @@
 
 #include "bench/launch/launch.h"
 
-/* Did a launcher start this process? */
+/* Returns true if a launcher has started this process. */
 bool slc_launched(void);
 
 /* Runs `sluice COMMAND ARGS... MORE...` on `ranks` ranks of this machine, to the end; both lists end with NULL, `more`

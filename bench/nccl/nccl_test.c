@@ -51,7 +51,7 @@ static double number_at(json_t *json, const char *list, size_t index, const char
     return json_number_value(value);
 }
 
-/* Are the numbers equal but for rounding? */
+/* Checks that the numbers are equal but for rounding. */
 static void is_near(double got, double expected)
 {
     if (!(fabs(got - expected) <= 1e-9 * fabs(expected))) fail_msg("%.12g, not %.12g", got, expected);

@@ -18,7 +18,7 @@ typedef struct {
     uint64_t least, all_sdp;
 } slc_bench_ends;
 
-/* Does the list have an "auto:N"? */
+/* Returns true if the list has an "auto:N". */
 bool slc_bench_budgets_are_found(const slc_bench_options *options);
 /* Replaces each "auto:N" of the list by budgets between these ends. Errors: MEMORY. */
 sluice_status slc_bench_budgets_set(slc_bench_options *options, const slc_bench_ends *ends);

@@ -63,7 +63,7 @@ const char *slc_bench_labelled(const char *name, const json_t *row, char text[25
 bool slc_bench_complete(const json_t *run); /* it was not interrupted */
 /* Do both rows have the same value under each of the keys? `keys` ends with NULL. */
 bool slc_bench_alike(const json_t *a, const json_t *b, const char *const *keys);
-/* Is row number `index` the first of those that are alike under `keys`? */
+/* Returns true if row number `index` is the first of those that are alike under `keys`. */
 bool slc_bench_is_first(const json_t *rows, size_t index, const char *const *keys);
 /* Returns the median of a number over all complete runs that equal `row` under `keys`; NaN: there are none. */
 double slc_bench_median(const json_t *runs, const json_t *row, const char *const *keys, const char *number);

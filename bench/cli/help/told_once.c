@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Does the text have this line, with its line feed? */
+/* Returns true if the text has this line, with its line feed. */
 static bool has_line(const char *text, const char *line, size_t length)
 {
     for (const char *at = text; (at = strstr(at, "\n| `-")) != NULL; at++)

@@ -3,6 +3,6 @@
 
 #include <sluice/status.h>
 
-/* Is the SVG or PNG file at `path` (.svg, .png) complete? gnuplot reports no error when the disk is full. Errors: PATH,
- * IO, naming the path. */
+/* Checks that the SVG or PNG file at `path` (.svg, .png) is complete. gnuplot reports no error when the disk is full.
+ * Errors: PATH, IO, naming the path. */
 sluice_status slc_picture_file_check(const char *path);

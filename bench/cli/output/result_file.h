@@ -17,7 +17,7 @@ typedef struct {
     int why; /* errno of the first write that failed, if slc_result_file_check was called in time */
 } slc_result_file;
 
-/* Is the path "-"? NULL is not. */
+/* Returns true if the path is "-"; false for NULL. */
 bool slc_is_standard_output(const char *path);
 
 /* Opens the file at once, so that a path that cannot be written is known before hours of work. Errors: PATH, IO,

@@ -118,7 +118,7 @@ static bool has_row(const slc_rank_calls *rank, uint64_t key)
     return false;
 }
 
-/* Does this communicator have exactly the ranks of the one that was chosen? */
+/* Returns true if this communicator has exactly the ranks of the one that was chosen. */
 static bool same_ranks(const slc_job_calls *job, const slc_nccl_records *records, const slc_record_communicator *row)
 {
     size_t rows = 0;

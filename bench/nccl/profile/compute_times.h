@@ -29,7 +29,7 @@ sluice_status slc_compute_times_measure(const slc_job_steps *steps, const slc_st
                                         slc_compute_times *out);
 void slc_compute_times_free(slc_compute_times *times);
 
-/* Are the bounds so far apart that the upper one says little? */
+/* Returns true if the bounds are so far apart that the upper one says little. */
 static inline bool slc_is_loose(slc_time_bounds bounds)
 {
     return bounds.low_s < 0.9 * bounds.high_s;

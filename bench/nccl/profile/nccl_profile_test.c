@@ -315,7 +315,7 @@ static void free_links_give_exact_times(void **state)
     }
 }
 
-/* Is unit.N among "the backward of unit.A to unit.B, unit.C, whose"? */
+/* Returns true if unit.N is among "the backward of unit.A to unit.B, unit.C, whose". */
 static bool is_marked(const slc_profile *profile, uint32_t layer)
 {
     const char *at = strstr(profile->source, "Upper bounds: the backward of "),

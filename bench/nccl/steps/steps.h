@@ -22,10 +22,10 @@ typedef struct {
 sluice_status slc_nccl_steps_find(const slc_nccl_process *process, int device, slc_nccl_steps *out);
 void slc_nccl_steps_free(slc_nccl_steps *steps);
 
-/* Are two calls alike, in this sense? */
+/* Returns true if two calls are alike, in this sense. */
 bool slc_nccl_calls_alike(const slc_nccl_entry *a, const slc_nccl_entry *b);
 
-/* Does the call move data? */
+/* Returns true if the call moves data. */
 bool slc_nccl_moves_data(const slc_nccl_entry *entry);
 
 /* Returns the nth device (from 0) that the process's communicators are on, in the order of their rows; -1: there are no

@@ -51,7 +51,7 @@ static double alpha_of(const slc_nccl_fusing_costs *costs, bool grouped)
     return grouped ? costs->grouped_alpha_s : costs->alpha_s;
 }
 
-/* Is the call small enough that copying it costs less than an operation? */
+/* Returns true if the call is small enough that copying it costs less than an operation. */
 static bool is_small(const scan *s, const slc_nccl_entry *e)
 {
     const slc_nccl_fusing_costs *costs = &s->out->costs;

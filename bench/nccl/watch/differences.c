@@ -84,7 +84,7 @@ static const slc_nccl_member *ranks_of_group(const difference *d, size_t group, 
     return first;
 }
 
-/* Does a's sequence from `from_a` on go on as b's from `from_b` on? At least one pair must be there. */
+/* Returns true if a's sequence from `from_a` on goes on as b's from `from_b` on. At least one pair must be there. */
 static bool goes_on_as(const slc_nccl_member *a, uint64_t from_a, const slc_nccl_member *b, uint64_t from_b)
 {
     for (uint64_t i = 0; i < LOOK_AHEAD; i++) {

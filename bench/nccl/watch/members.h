@@ -68,7 +68,7 @@ const slc_nccl_member *slc_nccl_member_of(const slc_nccl_communicator *communica
 /* Either "operation" or, if sends and receives are numbered in between, "collective": what ordinals count. */
 const char *slc_nccl_ordinal_name(const slc_nccl_communicator *communicator);
 
-/* Are two calls of one node in the same stream? cudaStreamPerThread is another one in each thread. */
+/* Returns true if two calls of one node are in the same stream. cudaStreamPerThread is another one in each thread. */
 bool slc_nccl_same_stream(const slc_nccl_entry *a, const slc_nccl_entry *b);
 
 /* The process is gone or has ended: nothing will be added to its record. */

@@ -20,8 +20,8 @@ static bool shares_one_stream(const slc_nccl_member *m, const slc_nccl_entry *en
     return true;
 }
 
-/* Has NCCL, on a communicator that does not block, not said that it launched the operation? Then no stream says that it
- * is finished either. */
+/* Returns true if NCCL, on a communicator that does not block, has not said that it launched the operation; then no
+ * stream says that it is finished either. */
 static bool may_be_unlaunched(const slc_nccl_member *m, const slc_nccl_entry *entry)
 {
     return m->row->unlaunched && entry->number >= m->row->unlaunched;
@@ -48,7 +48,7 @@ static const slc_nccl_entry *first_unfinished(const slc_nccl_member *m)
     return first && may_be_unlaunched(m, first) ? NULL : first;
 }
 
-/* Has every rank called the same, and does none move? */
+/* Returns true if every rank has called the same, and none moves. */
 static bool may_hang(const slc_nccl_members *all, const slc_nccl_communicator *c, double stall_s)
 {
     if (c->member_count != (size_t)c->size) return false;

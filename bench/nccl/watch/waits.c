@@ -15,7 +15,7 @@ static bool is_alive(const slc_nccl_member *m)
     return !slc_nccl_process_is_dead(m->process);
 }
 
-/* Did the program give the communicator up itself, and end in order? */
+/* Returns true if the program gave the communicator up itself, and ended in order. */
 static bool was_given_up(const slc_nccl_communicator *c)
 {
     bool aborted = false;

@@ -20,7 +20,7 @@ typedef struct {
     slc_item_times *items;
 } slc_plan_files;
 
-/* Are stages asked for: by --pipeline, or by a plan that has them? */
+/* Returns true if stages are asked for: by --pipeline, or by a plan that has them. */
 bool slc_plan_files_has_stages(const slc_plan_files *files);
 
 extern const slc_command_line slc_plan_files_line, slc_plan_or_pipeline_line;

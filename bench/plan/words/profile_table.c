@@ -12,7 +12,7 @@ typedef struct {
     uint32_t first, end;
 } run_of_layers;
 
-/* Are the names equal but for their last number? */
+/* Returns true if the names are equal but for their last number. */
 static bool alike(const char *a, const char *b)
 {
     size_t length_a = strlen(a), length_b = strlen(b);

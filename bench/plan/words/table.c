@@ -16,7 +16,7 @@
 
 enum { NAMES_BYTES = 256, NAMES_SHOWN = 40 };
 
-/* Is it of a layer of its own, or of several, and not of a tied parameter? */
+/* Returns true if the decision is of a layer of its own, or of several, and not of a tied parameter. */
 static bool is_of_layers(const slc_job *job, const slc_decision *d)
 {
     return d->unit == SLC_NONE || job->units[d->unit].fused || job->units[d->unit].use_count == 1;
@@ -160,7 +160,7 @@ static void print_planning(FILE *out, const slc_shown_plan *shown)
                 why[f->ended]);
 }
 
-/* Is it a reduction, a gather, an exchange or an update? */
+/* Returns true if the item is a reduction, a gather, an exchange or an update. */
 static bool is_counted(slc_item_kind kind)
 {
     return kind != SLC_ITEM_SLOT && kind != SLC_ITEM_AGREE && kind != SLC_ITEM_INSPECT && kind != SLC_ITEM_COMPRESS;

@@ -116,7 +116,7 @@ static void find_telling(telling *t)
     json_decref(settings);
 }
 
-/* Are two rows of different sources alike in all that is shown and tells? */
+/* Returns true if two rows of different sources are alike in all that is shown and tells. */
 static bool sources_collide(const telling *t)
 {
     const char *keys[128] = {0};

@@ -136,7 +136,7 @@ static void put_point(FILE *file, const json_t *run, size_t step)
     fputc('\n', file);
 }
 
-/* Does the run freeze after its start, so that there is a point to mark? */
+/* Returns true if the run freezes after its start, so that there is a point to mark. */
 static bool freezes(const json_t *run)
 {
     return slc_bench_number(run, "freeze_step") >= 1;

@@ -20,7 +20,7 @@ static const json_t *row_at(const json_t *runs, size_t index)
     return json_array_get(runs, index);
 }
 
-/* Is the row the first of those that are alike under two lists of keys? */
+/* Returns true if the row is the first of those that are alike under two lists of keys. */
 static bool is_first_point(const json_t *runs, size_t index)
 {
     for (size_t i = 0; i < index; i++)

@@ -15,7 +15,7 @@ slc_bench_spread slc_bench_spread_of(const json_t *runs, const json_t *row, cons
 /* Returns how many different plans the complete runs of the cell of `row` kept; 0: not known. */
 size_t slc_bench_count_plans(const json_t *runs, const json_t *row);
 
-/* Are `a` and `b` runs of equal plans, equal in everything that no plan decides? */
+/* Returns true if `a` and `b` are runs of equal plans, equal in everything that no plan decides. */
 bool slc_bench_same_plan(const json_t *a, const json_t *b);
 
 /* Gathers a number for the cell of `row`. Cells all of whose runs kept one and the same plan are measured together: the

@@ -174,7 +174,7 @@ void slc_bench_table_failure(FILE *out, const slc_bench_results *results)
     fflush(out);
 }
 
-/* Did the combination of this run come to its last repetition? */
+/* Returns true if the combination of this run has come to repetition `repeat`. */
 static bool came_to(const json_t *runs, const json_t *run, uint64_t repeat)
 {
     size_t index;

@@ -59,7 +59,7 @@ static rival *gather_rivals(const json_t *runs, const json_t *like, const char *
     return rivals;
 }
 
-/* Are both of one plan, so that they have one figure? */
+/* Returns true if both are of one plan, so that they have one figure. */
 static bool are_one(const json_t *runs, const rival *a, const rival *b)
 {
     return slc_bench_same_plan(a->run, b->run) && slc_bench_count_plans(runs, a->run) == 1 &&

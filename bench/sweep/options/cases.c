@@ -67,7 +67,7 @@ static void set_optimizer(slc_bench_case *one, const char *optimizer)
     slc_training_optimizer_drop(&one->training, one->optimizer, false);
 }
 
-/* Is there another learning rate of the same optimizer? */
+/* Returns true if there is another learning rate of the same optimizer. */
 static bool has_rates(const slc_bench_options *o, uint64_t optimizer)
 {
     for (uint64_t i = 0; i < o->optimizers.count; i++)

@@ -22,7 +22,7 @@ static bool is_latency(const char *text)
 
 typedef enum { WORDS, BUDGETS, THROTTLES, NUMBERS } list_kind;
 
-/* Are two items of a list the same value, written differently perhaps? */
+/* Returns true if two items of a list are the same value, written differently perhaps. */
 static bool same_item(list_kind kind, const char *a, const char *b)
 {
     uint64_t bytes[2] = {0};

@@ -25,7 +25,7 @@ sluice_status slc_bench_pipelines_add(slc_bench_pipelines *pipelines, const char
 const slc_bench_pipeline *slc_bench_pipelines_find(const slc_bench_pipelines *pipelines, const char *item);
 /* Sets the options of a run of it. */
 void slc_bench_pipeline_set(const slc_bench_pipeline *pipeline, slc_training_options *training);
-/* Can `ranks` ranks share so many micro-batches of a step, under options of which the pipeline is set? `strategy` names
- * the run. Errors: ARGUMENT, which names numbers that work. */
+/* Checks that `ranks` ranks can share so many micro-batches of a step, under options of which the pipeline is set.
+ * `strategy` names the run. Errors: ARGUMENT, which names numbers that work. */
 sluice_status slc_bench_pipelines_check(const slc_training_options *training, uint64_t ranks, uint64_t micro_batches,
                                         const char *strategy);

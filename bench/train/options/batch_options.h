@@ -8,7 +8,7 @@
 sluice_status slc_batch_options_check(const slc_training_options *options);
 
 slc_recipe_batch slc_batch_options_growth(const slc_training_options *options);
-/* Does a step have fewer micro-batches than --micro-batches? */
+/* Returns true if some steps have fewer micro-batches than --micro-batches. */
 bool slc_batch_options_grow(const slc_training_options *options);
 
 /* Returns what --lr is multiplied by in a step of so many sequences of all ranks. */

@@ -14,7 +14,7 @@ sluice_status slc_length_options_check(const slc_training_options *options, uint
 /* Returns the sizes of the steps of a run whose options have passed the checks; whole: rows of a whole sequence. */
 slc_recipe_sizes slc_length_options_sizes(const slc_training_options *options, uint32_t whole);
 
-/* Has a run steps of several lengths? */
+/* Returns true if a run has steps of several lengths. */
 bool slc_length_options_vary(const slc_training_options *options);
 
 /* Lets a model take micro-batches of the run's lengths, where they grow. With a budget it gets shapes too, a half, a

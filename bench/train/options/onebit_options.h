@@ -8,7 +8,7 @@
 
 bool slc_training_is_compressed(const char *optimizer);
 
-/* Can no unit become onebit under this strategy? */
+/* Returns true if no unit can become onebit under this strategy. */
 bool slc_training_is_exact(const char *strategy);
 
 /* The optimizer that is taken if none is named: the first one of the table that is compressed, or is not. */

@@ -34,7 +34,7 @@ void slc_training_options_init(slc_training_options *options);
 /* Sets the option as if `text` had been typed; both strings stay the caller's, and `text` must live as long as the
  * options. Errors: ARGUMENT. */
 sluice_status slc_training_option_set(slc_training_options *options, const char *name, const char *text);
-/* Was the option typed or set, or does it have its default? */
+/* Returns true if the option was typed or set, false if it has its default. */
 bool slc_training_option_given(const slc_training_options *options, const char *name);
 /* The text that was typed or set; NULL: none was, and the option has its default. */
 const char *slc_training_option_typed(const slc_training_options *options, const char *name);

@@ -58,7 +58,7 @@ bool slc_training_is_track(const char *option)
     return false;
 }
 
-/* Does a track begin with these names? */
+/* Returns true if the path of a track begins with these names and goes on. */
 static bool is_inside(const char *path)
 {
     const size_t length = strlen(path);

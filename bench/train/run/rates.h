@@ -38,7 +38,7 @@ uint64_t slc_run_rates_count_steps(const slc_run_rates *rates, double pass);
 sluice_status slc_run_rates_begin(slc_run_rates *rates, const sluice_model_config *model,
                                   const slc_training_position *begun, bool windows, uint64_t tokens_per_step);
 
-/* Has the run steps with sequences of several lengths? */
+/* Returns true if the run has steps with sequences of several lengths. */
 bool slc_run_rates_vary(const slc_run_rates *rates);
 
 /* Returns the learning rate of a step, before the factors of groups. */

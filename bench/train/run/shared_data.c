@@ -50,7 +50,7 @@ static sluice_status count_idle_cores(sluice_world *world, const slc_training_op
     return status;
 }
 
-/* Can these data be taken in the lengths that the options ask for? */
+/* Checks that these data can be taken in the lengths that the options ask for. */
 static sluice_status check_lengths(const slc_training_options *o, const slc_training_data *data)
 {
     const uint32_t least = slc_training_data_least_length(data), asked = slc_length_options_sizes(o, 1).length.least;

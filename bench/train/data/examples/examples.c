@@ -317,7 +317,7 @@ static sluice_status check_model(const example_data *d, const sluice_model_confi
                      sluice_model_family_name((uint32_t)model->family));
 }
 
-/* Has the set the fields that the model needs? */
+/* Checks that the set has the fields that the model needs. */
 static sluice_status check_fields(const example_data *d, const slc_records *records)
 {
     const bool chats = slc_records_have(records, SLC_FIELD_MESSAGES);
