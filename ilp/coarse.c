@@ -335,7 +335,7 @@ typedef struct {
     uint32_t *members, *first; /* units by joined unit; [joined units + 1] where those of each begin */
 } refining;
 
-/* Are units of later layers ready, or needed, before those of earlier ones? */
+/* Returns true if units of later layers are ready, or needed, before those of earlier ones. */
 static bool is_ready_last_first(const slc_flow *flow)
 {
     return flow->kind == SLC_FLOW_REDUCE || flow->kind == SLC_FLOW_EXCHANGE || flow->window;

@@ -20,7 +20,7 @@ typedef struct {
     uint8_t *allowed, *recompute;
 } slc_coarse;
 
-/* Has the job more layers than the program should be made of? */
+/* Returns true if the job has more layers than the program should be made of. */
 bool slc_coarse_is_wanted(const slc_slot_request *request);
 
 /* Joins the request's layers; `request` must outlive `coarse`. Errors: MEMORY. */

@@ -75,8 +75,9 @@ uint32_t slc_flow_family_positions(const slc_slot_model_parts *parts, const slc_
 /* Writes the gaps at the ends of a family's range, one or two, and returns how many. Whatever memory costs, no other
  * gap costs less than all of these. */
 uint32_t slc_flow_family_end_gaps(const slc_slot_model_parts *parts, const slc_flow_family *family, uint32_t out[2]);
-/* Is a slot (counted over micro-batches and steps) a position for families whose range it lies in? It has to be long
- * enough for anything to be hidden in it. Only some such slots have columns unless every position is asked for. */
+/* Returns true if a slot (counted over micro-batches and steps) is a position for families whose range it lies in. It
+ * has to be long enough for anything to be hidden in it. Only some such slots have columns unless every position is
+ * asked for. */
 bool slc_slot_is_offered(const slc_slot_model_parts *parts, uint32_t slot);
 /* Returns the position of a family, a gap, at which it holds least memory. */
 uint32_t slc_flow_family_serial_position(const slc_slot_model_parts *parts, const slc_flow_family *family);

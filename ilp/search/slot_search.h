@@ -32,7 +32,7 @@ typedef struct {
     struct slc_dive *dive;
 } slc_slot_search;
 
-/* Is the best answer within the wanted gap of the bound? */
+/* Returns true if the best answer is within the wanted gap of the bound. */
 bool slc_search_is_done(const slc_slot_search *search);
 
 /* Solves the LP from its current basis; `dual`: by the dual method. True: optimal. */

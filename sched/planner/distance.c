@@ -49,7 +49,7 @@ static bool waits_for(const slc_item *item, uint32_t before)
     return false;
 }
 
-/* Does every slot wait for all operations that come before it, as serial's do? */
+/* Returns true if every slot waits for all operations that come before it, as serial's do. */
 static bool slots_wait_for_all(const slc_program *program)
 {
     uint32_t last = SLC_NONE; /* the last operation before item i */

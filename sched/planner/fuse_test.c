@@ -193,8 +193,8 @@ static void groups_keep_to_their_limits(void **state)
                 (joined[0] > jobs / 15 && joined[1] > jobs / 15)); /* few jobs may have none to join */
 }
 
-/* Are two layers of so many elements fused? There are two ranks and a link of 1 MB/s with 1 ms: a saved operation is 1
- * ms, and an element takes 2 us to move. */
+/* Returns true if two layers of so many elements are fused. There are two ranks and a link of 1 MB/s with 1 ms: a saved
+ * operation is 1 ms, and an element takes 2 us to move. */
 static bool fuses_two(uint64_t first, uint64_t second, double slot_s)
 {
     const char *layers[] = {"a", "b"};

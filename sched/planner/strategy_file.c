@@ -150,7 +150,7 @@ static const char *key_of(const reader *r, json_t *layers, uint32_t layer)
     return NULL;
 }
 
-/* Does the unit hold a layer's own parameters, or those of several layers? */
+/* Returns true if the unit holds a layer's own parameters, or those of several layers. */
 static bool is_of_layers(const slc_job *job, const slc_unit *unit)
 {
     return unit->fused || !strcmp(unit->name, job->layers[unit->uses[0].layer]);
