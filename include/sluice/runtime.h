@@ -235,7 +235,7 @@ SLUICE_API bool sluice_layer_here(const sluice_layer *layer);
 /* Returns true if the plan wants this layer's forward run again before its backward. False before commit, and for NULL.
  */
 SLUICE_API bool sluice_layer_recomputes(const sluice_layer *layer);
-/* Do this layer's slots come in the step that runs? False inside a step that leaves the layer out
+/* Returns true if this layer's slots come in the step that runs. False inside a step that leaves the layer out
  * (sluice_step_options.layers_left_out), and for NULL; else true. Local. */
 SLUICE_API bool sluice_layer_runs(const sluice_layer *layer);
 
@@ -409,8 +409,8 @@ SLUICE_API sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report 
 /* Collective, between steps: returns when everything is applied on every rank. Errors: NON_FINITE (as step_end). */
 SLUICE_API sluice_status sluice_runtime_sync(sluice_runtime *rt);
 
-/* Do all ranks hold the same weights, to the bit, after the last step that ended? *readable, if not NULL, says whether
- * values and states may be read, evaluated, saved and re-planned.
+/* Returns true if all ranks hold the same weights, to the bit, after the last step that ended. *readable, if not NULL,
+ * says whether values and states may be read, evaluated, saved and re-planned.
  * - True and readable: always, but for the two cases below.
  * - False and not readable: 0/1 Adam between two exchanges, when each rank has made steps of its own. Calls that read
  *   return ORDER until a step exchanges (sluice_step_options.exchange).

@@ -22,5 +22,5 @@ sluice_status slc_pack_within(slc_pack_buffer *buffers, size_t count, uint64_t t
 sluice_status slc_pack_one(slc_pack_buffer *buffers, size_t count, const bool *absent, size_t index,
                            uint64_t *looked_at);
 
-/* Do two buffers share a byte at some moment, at the offsets that they have? */
+/* Returns true if two buffers share a byte at some moment, at the offsets that they have. */
 bool slc_pack_clash(const slc_pack_buffer *a, const slc_pack_buffer *b);

@@ -411,7 +411,7 @@ static double price_of(const slc_stack *s, const block *it)
            HIGH_UP * (double)it->lowest / (double)s->target;
 }
 
-/* Would all moments of the block have room for what waits? */
+/* Returns true if all moments of the block would have room for what waits. */
 static bool leaves_room(const slc_stack *s, const block *it)
 {
     for (uint32_t i = 0; i < it->stretch_count; i++)

@@ -171,7 +171,7 @@ static inline bool slc_is_left_out(const slc_item *item, uint32_t run, uint32_t 
     return of_micro_batch && slc_ordinal_of_run(run, most, item->micro_batch) == SLC_NONE;
 }
 
-/* Do two operations on one unit have a block in common? */
+/* Returns true if two operations on one unit have a block in common. */
 static inline bool slc_share_blocks(const slc_item *a, const slc_item *b)
 {
     return a->first_block < b->first_block + b->block_count && b->first_block < a->first_block + a->block_count;

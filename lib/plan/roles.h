@@ -55,8 +55,8 @@ bool slc_unit_is_free(const slc_unit *unit, slc_strategy asked);
  */
 bool slc_may_be_late(const slc_job *job, const slc_item *item);
 
-/* Must an operation of this kind come before the agreement of its step? Reductions must, and so must the operations of
- * onebit units that tell the agreement of non-finite gradients. */
+/* Returns true if an operation of this kind must come before the agreement of its step. Reductions must, and so must
+ * the operations of onebit units that tell the agreement of non-finite gradients. */
 bool slc_precedes_agreement(const slc_job *job, slc_item_kind kind);
 
 /* The wait of an operation of this kind of the unit for its partner; NULL: there is none. */

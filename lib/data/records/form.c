@@ -201,7 +201,7 @@ static int count_fields(const head *h, slc_records_form form, size_t *at)
     return count;
 }
 
-/* Do the rows after the first have as many fields as that? */
+/* Returns true if the rows after the first have `columns` fields too. */
 static bool rows_are_alike(const head *h, slc_records_form form, int columns)
 {
     size_t at = h->begin;

@@ -49,8 +49,9 @@ static void begin_compressed(sluice_runtime *rt, slc_step_state *step, const slu
     step->exchange_off = step->mode != SLC_STEP_EXCHANGE;
 }
 
-/* Do updates multiply gradients by the scale of sums? NCCL's sums would take a pass of their own for it, after each
- * collective. A sum in rank order is scaled where it is made; and what micro-batches are added to is scaled. */
+/* Returns true if updates multiply gradients by the scale of sums. NCCL's sums would take a pass of their own for it,
+ * after each collective. A sum in rank order is scaled where it is made; and what micro-batches are added to is scaled.
+ */
 static bool leaves_scale(const sluice_runtime *rt)
 {
     return rt->config.sums == SLUICE_SUMS_NCCL && rt->replicas > 1 && !rt->job.each;

@@ -23,7 +23,7 @@ static void list_groups(const slc_unit *units, uint32_t count, uint32_t layers, 
         if (units[u].fused) last[units[u].uses[0].layer] = units[u].uses[units[u].use_count - 1].layer;
 }
 
-/* Do two units hold the same parameters? A unit of rows holds none, but looks them up in one. */
+/* Returns true if two units hold the same parameters. A unit of rows holds none, but looks them up in one. */
 static bool is_same(const slc_unit_state *a, const slc_unit_state *b)
 {
     return a->looked_up == b->looked_up && a->param_count == b->param_count &&

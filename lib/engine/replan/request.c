@@ -33,7 +33,7 @@ static uint8_t recompute_choice(const sluice_runtime *rt, const sluice_layer *la
     return choice == SLUICE_RECOMPUTE_ALL ? 1 : 2;
 }
 
-/* Do ranks hold different values of the unit, since a local step of a compressed optimizer? */
+/* Returns true if ranks hold different values of the unit, since a local step of a compressed optimizer. */
 static bool has_moved(const slc_unit_state *unit)
 {
     bool moved = false;

@@ -56,7 +56,7 @@ static sluice_status gathering_end(gathering *g)
     return name_failure(g->rt, first, status);
 }
 
-/* Do the arrays of `next` go on where those of `last` end? */
+/* Returns true if the arrays of `next` go on where those of `last` end. */
 static bool follows(const sluice_runtime *rt, const sluice_update *last, const sluice_update *next)
 {
     const uint64_t count = last->count;

@@ -224,7 +224,8 @@ static sluice_status check_reduction(const needy *n)
                                 mine->first_block, mine->first_block + mine->block_count, 0);
 }
 
-/* Must the step's agreement have ended before the unit is updated, or under onebit before it is compressed? */
+/* Returns true if the step's agreement must have ended before the unit is updated, or under onebit before it is
+ * compressed. */
 static bool awaits_agreement(const slc_validation *j, uint32_t u)
 {
     return j->job->barrier && !(j->job->norms_barrier && j->plan->strategies[u] == SLC_ONEBIT);

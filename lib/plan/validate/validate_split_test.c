@@ -27,7 +27,7 @@ static sluice_status validate(made *m)
 
 /* ---- The rules, as pairs of items ---- */
 
-/* Must `a` have ended before `b` of the same step starts? */
+/* Returns true if `a` must have ended before `b` of the same step starts. */
 static bool in_front(const made *m, const slc_item *a, const slc_item *b)
 {
     const slc_unit *mine = b->unit == SLC_NONE ? NULL : &m->units[b->unit];
