@@ -194,8 +194,8 @@ static double count_cells(const slc_slot_model_parts *p)
     return cells;
 }
 
-/* Would writing the program down take more than its share of the effort? Only requests for bounds are asked, whose
- * programs have all positions of all micro-batches. */
+/* Returns true if writing the program down would take more than its share of the effort. Only requests for bounds are
+ * asked, whose programs have all positions of all micro-batches. */
 static bool is_too_large(const solving *s)
 {
     static const double SHARE = 0.25;

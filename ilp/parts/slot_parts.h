@@ -175,8 +175,8 @@ static inline uint8_t slc_allowed_of(const slc_slot_request *request, uint32_t u
             allowed |= (uint8_t)(1 << slc_unit_strategy(request->job, &request->job->units[unit], (slc_strategy)k));
     return allowed;
 }
-/* Must the unit's gradient be reduced within its own step? For bounds: only a barrier is a reason, for the parts of a
- * split parameter that no first layer looks up may be reduced while the next step already computes. */
+/* Returns true if the unit's gradient must be reduced within its own step. For bounds: only a barrier is a reason, for
+ * the parts of a split parameter that no first layer looks up may be reduced while the next step already computes. */
 static inline bool slc_reduced_in_step(const slc_slot_model_parts *parts, const slc_unit *unit)
 {
     if (parts->bounding) return parts->job->barrier;

@@ -48,7 +48,7 @@ bool slc_joint_affords(slc_joint_search *j, const slc_scheduler *scheduler);
 double slc_joint_end_s(const slc_joint_search *j);
 /* Returns true if the effort is spent, whatever it is worth. */
 bool slc_joint_is_spent(const slc_joint_search *j);
-/* Do orders take long to pack? */
+/* Returns true if orders take long to pack. */
 bool slc_joint_is_deep(const slc_joint_search *j);
 /* The input of a scheduler for the choices looked at. */
 slc_scheduling slc_joint_scheduling_of(const slc_joint_search *j);

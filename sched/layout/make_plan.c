@@ -218,8 +218,8 @@ static sluice_status pack_to_fit(const slc_scheduling *in, const slc_scheduler *
     return status;
 }
 
-/* Could the plan be fast enough if no two buffers shared memory? Packing costs most, so it is done only for plans that
- * could. *least_s becomes the step that it would have. */
+/* Finds whether the plan could be fast enough if no two buffers shared memory. Packing costs most, so it is done only
+ * for plans that could. *least_s becomes the step that it would have. */
 static sluice_status could_be_fast(const slc_scheduling *in, const slc_scheduler *scheduler, const slc_places *places,
                                    double at_most_s, slc_plan *plan, double *least_s, bool *could)
 {

@@ -157,7 +157,7 @@ static uint32_t find(const slc_plan *plan, slc_item_kind kind, uint32_t slot_or_
     return 0;
 }
 
-/* Must `item` have ended before `later` starts, directly or through the items that `later` needs? */
+/* Returns true if `item` must have ended before `later` starts, directly or through the items that `later` needs. */
 static bool waits_for(const slc_plan *plan, uint32_t later, uint32_t item)
 {
     enum { UNKNOWN, BEGUN, OVER };

@@ -18,7 +18,7 @@ void slc_live_bytes_fini(slc_live_bytes *live);
  * each late operation before anything else. */
 void slc_live_bytes_late(slc_live_bytes *live, const slc_item *item);
 
-/* Would the limit hold during this slot with one more gather (NULL: none)? */
+/* Returns true if the limit would hold during this slot with one more gather (NULL: none). */
 bool slc_live_bytes_fit(const slc_live_bytes *live, const slc_item *gather, uint32_t micro_batch, uint32_t slot);
 
 /* Moves on past an operation, or past a slot, of the order. */

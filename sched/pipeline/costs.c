@@ -286,9 +286,9 @@ static void list_backward(listing *l, uint32_t piece)
         }
 }
 
-/* Do forwards wait for the unit's updates? If an update follows each micro-batch, the updates of a table whose rows are
- * looked up elsewhere come too late for that: the gradients of the rows are on their way back for as long as a
- * micro-batch. */
+/* Returns true if forwards wait for the unit's updates. If an update follows each micro-batch, the updates of a table
+ * whose rows are looked up elsewhere come too late for that: the gradients of the rows are on their way back for as
+ * long as a micro-batch. */
 static bool reads_updates(const listing *l, uint32_t u)
 {
     const slc_unit *rows = slc_cut_rows(&l->cut->profile->job);

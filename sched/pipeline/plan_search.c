@@ -66,7 +66,7 @@ static bool fits(const slc_pipeline_planning *p, uint64_t bytes)
     return !p->budget_bytes || bytes <= p->budget_bytes;
 }
 
-/* Do all stages fit? Their bytes go to the plan, if there is a budget. */
+/* Finds whether all stages fit. Their bytes go to the plan, if there is a budget. */
 static sluice_status stages_fit(const slc_pipeline_planning *p, const slc_cut_job *cut, bool *does)
 {
     uint32_t stage;
