@@ -61,7 +61,7 @@ const char *slc_bench_strategy(const json_t *row, char text[64]);
 /* Adds the row's label in brackets, if it has one, to a name: "dp (batch 8)". Returns `text`. */
 const char *slc_bench_labelled(const char *name, const json_t *row, char text[256]);
 bool slc_bench_complete(const json_t *run); /* it was not interrupted */
-/* Do both rows have the same value under each of the keys? `keys` ends with NULL. */
+/* Returns true if both rows have the same value under each of the keys. `keys` ends with NULL. */
 bool slc_bench_alike(const json_t *a, const json_t *b, const char *const *keys);
 /* Returns true if row number `index` is the first of those that are alike under `keys`. */
 bool slc_bench_is_first(const json_t *rows, size_t index, const char *const *keys);

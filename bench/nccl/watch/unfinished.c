@@ -12,7 +12,7 @@ static bool is_on_stream(const slc_nccl_entry *entry)
     return entry->operation != SLC_RECORD_SPLIT;
 }
 
-/* Do the sends and receives of the communicator lie in the stream of this entry? */
+/* Returns true if the sends and receives of the communicator lie in the stream of this entry. */
 static bool shares_one_stream(const slc_nccl_member *m, const slc_nccl_entry *entry)
 {
     for (size_t i = 0; i < m->exchange_count; i++)

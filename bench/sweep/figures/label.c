@@ -53,8 +53,8 @@ static bool is_implied(const json_t *row, const char *name)
            json_equal(slc_bench_value(row, "settings.lr_horizon"), slc_bench_value(row, "settings.steps"));
 }
 
-/* Do rows that may be compared differ in the value? A row that lacks it says nothing. The ways in which ranks reach
- * each other may follow from their number. */
+/* Returns true if rows that may be compared differ in the value. A row that lacks it says nothing. The ways in which
+ * ranks reach each other may follow from their number. */
 static bool differs(const json_t *rows, const char *key, const char *name)
 {
     static const char *const optimizer[] = {"optimizer", "recipe_file", NULL}, *const world[] = {"world", NULL},

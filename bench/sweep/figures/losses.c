@@ -193,7 +193,7 @@ static void put_line(FILE *file, const json_t *runs, size_t index, int column)
                 column, colours[number % 6]);
 }
 
-/* Do all runs say how many tokens they had seen? */
+/* Returns true if all runs say how many tokens they had seen. */
 static bool have_tokens(const json_t *runs)
 {
     bool all = true;

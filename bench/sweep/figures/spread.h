@@ -29,5 +29,6 @@ void slc_bench_put_step(FILE *file, const json_t *runs, const json_t *row, const
 /* Half the distance between the least and the most, in the number's unit; NaN for fewer than two runs. */
 double slc_bench_spread_half(const slc_bench_spread *spread);
 
-/* Have both been repeated, and do the intervals from their least to their most not touch? Only then one is faster. */
+/* Returns true if both have been repeated, and the intervals from their least to their most do not touch. Only then one
+ * is faster. */
 bool slc_bench_spreads_apart(const slc_bench_spread *a, const slc_bench_spread *b);

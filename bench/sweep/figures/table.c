@@ -297,8 +297,8 @@ void slc_bench_table_joined(FILE *out, const slc_bench_results *results, uint64_
     fflush(out);
 }
 
-/* Must two runs end with the same weights? Split and joint ones differ by rounding, and the layers that auto, mixed,
- * ... compress may differ from run to run. */
+/* Returns true if two runs must end with the same weights. Split and joint ones differ by rounding, and the layers that
+ * auto, mixed, ... compress may differ from run to run. */
 static bool must_be_equal(const json_t *a, const json_t *b)
 {
     static const char *const keys[] = {"optimizer",

@@ -9,7 +9,8 @@
 /* The options that all cells of a sweep share, by name. NULL without memory. */
 json_t *slc_agreement_settings(const slc_training_options *options);
 
-/* Do the settings of the folder's results equal these? Errors: ARGUMENT, whose line names the first that differs. */
+/* Checks that the settings of the folder's results equal these. Errors: ARGUMENT, whose line names the first that
+ * differs. */
 sluice_status slc_agreement_check_settings(const char *folder, const json_t *there, const json_t *here);
 
 /* Checks that the results are of this machine and build. `there`: their environment; NULL: they have none yet. Errors:

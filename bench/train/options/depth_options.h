@@ -9,7 +9,7 @@ sluice_status slc_depth_options_check_numbers(const slc_training_options *option
 /* Refuses them, and options that do not fit the model. Errors: ARGUMENT, UNSUPPORTED. */
 sluice_status slc_depth_options_check(const slc_training_options *options, const sluice_model_config *model);
 
-/* Do steps leave layers out? */
+/* Returns true if steps leave layers out. */
 bool slc_depth_options_drop_layers(const slc_training_options *options);
 slc_recipe_depth slc_depth_options_recipe(const slc_training_options *options);
 
