@@ -198,7 +198,7 @@ static inline sluice_status advance(program *p, moment to)
     return p->kind == HOOKS ? advance_hooks(p, to) : advance_model(p, to);
 }
 
-/* Is there this moment in the life of such a program? One that only evaluates makes no step. */
+/* Returns true if there is this moment in the life of such a program. One that only evaluates makes no step. */
 static inline bool there_is(kind of, moment at)
 {
     static const bool of_model[MOMENTS] = {

@@ -65,7 +65,7 @@ int model_leave(model *m); /* the end of a rank: model_end, and the world goes *
 /* A rank adds this to an element's gradient in a micro-batch of call number `call`. */
 float model_added(const model *m, uint32_t p, uint64_t i, uint64_t call, uint32_t batch, int rank, float value);
 
-/* Does call number `call` leave the layer out, if it need not exchange? */
+/* Returns true if call number `call` leaves the layer out, if it need not exchange. */
 bool model_leaves_out(const trial *t, uint64_t call, uint32_t layer);
 
 /* x as the type holds it. */

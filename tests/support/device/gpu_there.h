@@ -19,9 +19,9 @@ static inline int opens_gpu(int rank, int size, void *context)
     return 0;
 }
 
-/* Is there a GPU? A process of its own, which may take `limit_s`, tries to open it, because a device may start threads.
- * A build with a small NCCL over an emulated GPU has ranks use that; without one a line says that several ranks are
- * skipped. */
+/* Returns true if there is a GPU. A process of its own, which may take `limit_s`, tries to open it, because a device
+ * may start threads. A build with a small NCCL over an emulated GPU has ranks use that; without one a line says that
+ * several ranks are skipped. */
 static inline bool gpu_is_there(int limit_s)
 {
     const bool there = run_ranks(1, opens_gpu, NULL, limit_s) == 0;

@@ -149,7 +149,7 @@ static bool same_kind(const operation *a, const operation *b)
     return a->kind == b->kind && a->unit == b->unit && a->window == b->window;
 }
 
-/* Must `a` come before `b` in the pass, once it is known which are late? */
+/* Returns true if `a` must come before `b` in the pass, once it is known which are late. */
 static bool stands_before(const operation *a, const operation *b)
 {
     if (a->unit != b->unit) return false;
@@ -270,7 +270,7 @@ static bool append_time(const search *s, prefix *p, uint32_t i)
     return settle_slots(s, p);
 }
 
-/* Does the work that the link must do between two moments fit between them? */
+/* Returns true if the work that the link must do between two moments fits between them. */
 static bool load_fits(const search *s, const prefix *p, double from_s, double until_s, double end_s)
 {
     double load_s = 0;
@@ -281,8 +281,8 @@ static bool load_fits(const search *s, const prefix *p, double from_s, double un
     return load_s <= 0 || fmax(p->link_s, from_s) + load_s <= until_s;
 }
 
-/* Can the remaining operations be in time, judging by the work between every release and every deadline? The bound is
- * optimistic: operations may be interrupted. */
+/* Returns true if the remaining operations can be in time, judging by the work between every release and every
+ * deadline. The bound is optimistic: operations may be interrupted. */
 static bool rest_in_time(const search *s, const prefix *p)
 {
     double end_s = p->count ? p->latest_s + s->wanted_s : INFINITY;
@@ -434,8 +434,8 @@ static void way_on(search *s, uint32_t next, uint32_t done, uint32_t gap, bool *
     ways(s, next + 1, done | UINT32_C(1) << s->sequence[next], gap, enough);
 }
 
-/* Would the slot before the last gather, or after the next reduction, leave everything else as it is with less memory?
- * A packing for the longer lives is then also one for the shorter ones. */
+/* Returns true if the slot before the last gather, or after the next reduction, would leave everything else as it is
+ * with less memory. A packing for the longer lives is then also one for the shorter ones. */
 static bool gains_nothing(const search *s, uint32_t next, uint32_t done, uint32_t gap)
 {
     if (next && s->gap_of[next - 1] == gap) {

@@ -30,7 +30,7 @@ static bool pool_waits(const slc_job *job, const slc_strategy *strategies, const
     return job->barrier && !(job->norms_barrier && strategies[item->unit] == SLC_ONEBIT);
 }
 
-/* Must it come before the agreement, which tells all ranks of gradients that are not finite? */
+/* Returns true if the item must come before the agreement, which tells all ranks of gradients that are not finite. */
 static bool pool_tells(const slc_job *job, const slc_strategy *strategies, const slc_item *item)
 {
     return pool_is_reduction(item) || item->kind == SLC_ITEM_INSPECT ||
@@ -53,7 +53,7 @@ static bool pool_split_feeds(const slc_job *job, const slc_item *a, const slc_it
     }
 }
 
-/* Does `b` use what `a` of the same step leaves? Neither is a slot. */
+/* Returns true if `b` uses what `a` of the same step leaves. Neither is a slot. */
 static bool pool_feeds(const slc_job *job, const slc_strategy *strategies, const slc_item *a, const slc_item *b)
 {
     bool last = a->micro_batch + 1 == job->micro_batches;
@@ -143,7 +143,7 @@ static void pool_fill(test_pool *p)
     }
 }
 
-/* Must the operation come before the slot? */
+/* Returns true if the operation must come before the slot. */
 static bool pool_operation_first(const slc_job *job, const slc_item *op, const slc_item *slot)
 {
     const slc_unit *unit = &job->units[op->unit];
@@ -179,7 +179,7 @@ static bool pool_slot_first(const slc_job *job, const slc_item *slot, const slc_
            slc_unit_window(job, unit, true, op->index, &window) && slot->slot == window.last_slot;
 }
 
-/* Must `a` come before `b` in a pass? */
+/* Returns true if `a` must come before `b` in a pass. */
 static bool pool_before(const test_pool *p, const slc_item *a, const slc_item *b)
 {
     const slc_job *job = p->job;
