@@ -239,12 +239,9 @@ static int body(int rank, void *argument)
 
 static void end_case(const test_case *test, ranks *all)
 {
-    for (int rank = 0; rank < test->size; rank++) /* the victim stays a zombie meanwhile */
-        if (rank != test->victim) assert_int_equal(rank_wait(all, rank), 0);
-    if (test->what == STOPPED) kill(all->pids[test->victim], SIGKILL);
     const fault what = test->what;
     const bool killed = what == KILLED || what == KILLED_FIRST || what == STOPPED || what == KILLED_IDLE;
-    assert_int_equal(rank_wait(all, test->victim), killed ? 128 + SIGKILL : VICTIM_CODE);
+    ranks_outlive(all, test->victim, what == STOPPED, killed ? 128 + SIGKILL : VICTIM_CODE);
 }
 
 /* The worlds of all cases run at the same time, because most of them wait. */

@@ -143,11 +143,8 @@ static int body(int rank, void *argument)
 
 static void end_case(const test_case *test, ranks *all)
 {
-    for (int rank = 0; rank < SIZE; rank++) /* the victim stays a zombie meanwhile */
-        if (rank != test->victim) assert_int_equal(rank_wait(all, rank), 0);
-    if (test->what == STOPPED) kill(all->pids[test->victim], SIGKILL);
     const bool killed = test->what == KILLED || test->what == STOPPED;
-    assert_int_equal(rank_wait(all, test->victim), killed ? 128 + SIGKILL : VICTIM_CODE);
+    ranks_outlive(all, test->victim, test->what == STOPPED, killed ? 128 + SIGKILL : VICTIM_CODE);
 }
 
 /* The worlds of a fault run at the same time, because most of them wait. Rank 0 is the middle of the control

@@ -2,9 +2,13 @@
 
 #include "tests/support/seed.h"
 
+#include <setjmp.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <cmocka.h>
 
 uint64_t pick(uint64_t *chance, uint64_t below)
 {
@@ -92,6 +96,14 @@ int rank_wait(ranks *all, int rank)
     waitpid(all->pids[rank], &status, 0);
     all->pids[rank] = 0;
     return exit_code(status);
+}
+
+void ranks_outlive(ranks *all, int victim, bool stopped, int code)
+{
+    for (int rank = 0; rank < all->size; rank++)
+        if (rank != victim) assert_int_equal(rank_wait(all, rank), 0);
+    if (stopped) kill(all->pids[victim], SIGKILL);
+    assert_int_equal(rank_wait(all, victim), code);
 }
 
 int run_ranks(int size, int (*body)(int rank, void *argument), void *argument)

@@ -7,6 +7,7 @@
 #include "tests/support/comm/free_port.h"
 
 #include <sluice/world.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -53,6 +54,10 @@ int ranks_wait(ranks *all);
 
 /* Waits for one rank and returns its exit code. */
 int rank_wait(ranks *all, int rank);
+
+/* Waits for all ranks but the victim, which must end with 0 while the victim stays a zombie. Then ends the victim if it
+ * is stopped; its exit code must be `code`. */
+void ranks_outlive(ranks *all, int victim, bool stopped, int code);
 
 /* Starts ranks and waits for them. */
 int run_ranks(int size, int (*body)(int rank, void *argument), void *argument);
