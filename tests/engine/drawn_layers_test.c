@@ -44,8 +44,7 @@ static int build(model *m, sluice_world *world)
 static void compute(void *context, uint32_t layer, const float *value, float *gradient)
 {
     const model *m = context;
-    for (uint64_t i = 0; gradient && i < ELEMENTS; i++)
-        gradient[i] += 0.01f * value[i] + noise(m->number * 64 + (uint64_t)m->rank * 16 + layer, i);
+    plain_layers_add_noise(&m->layers, m->number * 64 + (uint64_t)m->rank * 16 + layer, value, gradient);
 }
 
 /* Layers between the first and the last are all kept at first; later one of two steps leaves each of them out. */

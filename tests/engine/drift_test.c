@@ -1,6 +1,5 @@
 /* A run whose steps leave the prediction measures and plans again. A rank that becomes slow brings that about; so does
  * any step if no difference is allowed. Weights stay equal to the bit. */
-#include "tests/support/draw.h"
 #include "tests/support/engine/plain_layers.h"
 #include "tests/support/ranks.h"
 
@@ -44,8 +43,7 @@ static int build(model *m, sluice_world *world, const char *drift)
 static void compute(void *context, uint32_t layer, const float *value, float *gradient)
 {
     const model *m = context;
-    for (uint64_t i = 0; gradient && i < ELEMENTS; i++)
-        gradient[i] += 0.01f * value[i] + noise(m->number * 64 + (uint64_t)m->rank * 16 + layer, i);
+    plain_layers_add_noise(&m->layers, m->number * 64 + (uint64_t)m->rank * 16 + layer, value, gradient);
     if (m->slow && m->rank == 1 && m->number >= SLOW_FROM) wait_ms(SLOW_MS);
 }
 

@@ -33,6 +33,11 @@ sluice_status plain_layers_write(const plain_layers *p)
     return status;
 }
 
+void plain_layers_add_noise(const plain_layers *p, uint64_t seed, const float *value, float *gradient)
+{
+    for (uint64_t i = 0; gradient && i < p->elements; i++) gradient[i] += 0.01f * value[i] + noise(seed, i);
+}
+
 static void add_gradient(const plain_layers *p, uint32_t layer, plain_slot *slot, void *context)
 {
     float *gradient = sluice_param_gradient(p->param[layer]);
