@@ -231,18 +231,35 @@ static void join_workspaces(slc_coarse *c, int64_t *inside)
     }
 }
 
-/* Returns the bytes that the program needs and a plan does not: the program gathers a joined unit as a whole, a plan
- * gathers its members one after the other. */
-static uint64_t room_for_joined(const slc_coarse *c)
+/* Returns the bytes that the program needs in a joined layer's slots and a plan does not: the program gathers a joined
+ * unit as a whole, a plan gathers its members one after the other. */
+static uint64_t spared_bytes(const slc_coarse *c, uint32_t layer)
 {
     uint64_t most = 0;
     for (uint32_t u = 0; u < c->job.unit_count; u++) {
         const slc_unit *unit = &c->job.units[u];
-        uint64_t bytes =
+        const uint64_t bytes =
             slc_operation_bytes(&c->job, unit, SLC_ITEM_GATHER_WINDOW, unit->elements - c->fit_elements[u]);
-        if (bytes > most) most = bytes;
+        for (uint32_t i = 0; bytes > most && i < unit->use_count; i++)
+            if (unit->uses[i].layer == layer) most = bytes;
     }
     return most;
+}
+
+/* Gives each joined slot the bytes that it is spared: the limit rises by the most that any of them is, and what others
+ * are spared less is added to their workspaces. Were all given the most, an answer would fill the fullest moment with
+ * room that is not there, since the layers next to it are hardly joined. */
+static void give_room(slc_coarse *c)
+{
+    uint64_t most = 0;
+    for (uint32_t l = 0; l < c->job.layer_count; l++) {
+        const uint64_t spared = spared_bytes(c, l);
+        if (spared > most) most = spared;
+    }
+    if (c->request.limit >= UINT64_MAX - most) return;
+    c->request.limit += most;
+    for (uint32_t s = 0; s < slc_job_slots(&c->job); s++)
+        c->job.workspaces[s].bytes += most - spared_bytes(c, slc_slot_layer(&c->job, s));
 }
 
 /* ---- All together ---- */
@@ -288,12 +305,11 @@ sluice_status slc_coarse_init(slc_coarse *c, const slc_slot_request *request)
         spread_latency(c);
         join_activations(c, inside);
         join_workspaces(c, inside);
-        uint64_t room = room_for_joined(c);
         c->request.job = &c->job;
         c->request.times = &c->times;
         c->request.allowed = c->allowed;
         c->request.recompute = request->recompute ? c->recompute : NULL;
-        if (request->limit < UINT64_MAX - room) c->request.limit += room;
+        give_room(c);
     }
     free(inside);
     if (status) slc_coarse_fini(c);

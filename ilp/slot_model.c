@@ -195,12 +195,11 @@ static double count_cells(const slc_slot_model_parts *p)
 }
 
 /* Returns true if writing the program down would take more than its share of the effort. Only requests for bounds are
- * asked, whose programs have all positions of all micro-batches. */
+ * asked, whose programs have all positions, of real layers in all micro-batches. */
 static bool is_too_large(const solving *s)
 {
     static const double SHARE = 0.25;
-    if (!s->bounding) return false;
-    if (slc_coarse_is_wanted(s->request)) return true; /* rows of orders grow with the square */
+    if (!s->bounding && !(s->coarse && s->request->relaxed)) return false;
     return count_cells(s->parts) * slc_work_price(SLC_WORK_MODEL_CELL) > SHARE * slc_effort_left_s(&s->effort);
 }
 
@@ -273,7 +272,7 @@ static sluice_status solve_in(const slc_slot_request *request, slc_slot_detail d
         status = slc_glpk_run(solve, &s, request->cancel);
     if (!status) status = slc_cancel_check(request->cancel);
     if (!status) status = write_out(&s);
-    if (!status && request->proves) status = prove(&s, begun_s);
+    if (!status && request->proves && s.search.prices.room) status = prove(&s, begun_s); /* else it was too large */
     search_fini(&s.search);
     slc_slot_program_fini(&s.program);
     slc_serial_memory_fini(&s.memory);
@@ -308,10 +307,31 @@ sluice_status slc_slot_model_solve(const slc_slot_request *request, slc_slot_sol
 
 /* ---- Bounds ---- */
 
+/* Rows of orders grow with the square of the layers. So deep jobs are bounded by prices of their joined layers, whose
+ * program is small enough to have every position: prices of one that lacks some may be far from the best. */
+static sluice_status bound_joined(const slc_slot_request *request, double *bound_s)
+{
+    slc_coarse coarse;
+    slc_slot_solution solution = {0};
+    sluice_status status = slc_coarse_init(&coarse, request);
+    if (status) return status;
+    coarse.request.every_position = coarse.request.relaxed = coarse.request.proves = true;
+    status = solve_in(&coarse.request, SLC_FOLDED, &coarse, &solution);
+    *bound_s = solution.proven_s;
+    slc_slot_solution_fini(&solution);
+    slc_coarse_fini(&coarse);
+    return status == SLUICE_ERR_BUDGET ? SLUICE_OK : status; /* joined layers may need more than the real ones */
+}
+
 sluice_status slc_slot_model_bound(const slc_slot_request *request, double *relaxed_s, double *bound_s)
 {
     slc_slot_request all = *request;
     slc_slot_solution solution;
+    if (slc_coarse_is_wanted(request)) {
+        sluice_status status = bound_joined(request, bound_s);
+        *relaxed_s = *bound_s;
+        return status;
+    }
     all.every_position = true;
     all.tie = 1;
     all.whole_blocks = 0;

@@ -54,7 +54,8 @@ sluice_status slc_slot_model_solve(const slc_slot_request *request, slc_slot_sol
  * modelled, and nothing forbidden that an order may do.
  * *relaxed_s: the LP, in which choices may be taken in part. *bound_s: the least of the nodes that branch and bound
  * over the choices has left when it ends or the effort is spent; never below the LP. If it is spent before there is
- * either: the compute alone. */
+ * either: the compute alone. A job of more than 128 layers has one bound, by prices of its joined layers; 0: these have
+ * no room, or their program would take too much of the effort. */
 sluice_status slc_slot_model_bound(const slc_slot_request *request, double *relaxed_s, double *bound_s);
 
 /* Finds the least `limit` for which the model has an answer, and that answer, without overlap (step_s is its time).

@@ -9,12 +9,16 @@
 #include "ilp/slot_model.h"
 #include "lib/base/status.h"
 #include "sched/layout/make_plan.h"
+#include "sched/layout/parts.h"
 #include "sched/joint/joint.h"
 #include "sched/joint/simple_plans.h"
+#include "sched/schedulers/slot_order.h"
+#include "sched/study/published.h"
 #include "sched/study/random_profile.h"
 #include "tests/support/scale.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const double NEAR = 1.15;
 enum { JOBS = 8, SANITIZED_JOBS = 2, ROOMY = 100 };
@@ -126,6 +130,74 @@ static void no_program_is_written_in_vain(void **state)
     slc_profile_destroy(profile);
 }
 
+/* 512 equal layers of 1.2 GB altogether. Those in the middle are joined in long groups, those at the ends hardly. */
+static slc_profile *equal_layers(void)
+{
+    const slc_published_options options = {
+        .model = "deep-512", .cluster = "8xcpu-10gbit", .compute_ratio = 1, .can_recompute = true};
+    const uint64_t elements = 585936;
+    slc_profile *profile;
+    assert_int_equal(slc_published_profile(&options, &profile), SLUICE_OK);
+    const double share = (double)elements / (double)profile->job.units[0].elements;
+    for (uint32_t u = 0; u < profile->job.unit_count; u++) profile->job.units[u].elements = elements;
+    for (uint32_t s = 0; s < slc_job_slots(&profile->job); s++) profile->times.slot_s[s] *= share;
+    for (uint32_t l = 0; l < profile->job.layer_count; l++) profile->times.recompute_s[l] *= share;
+    return profile;
+}
+
+/* Returns the bytes that live at once at the fullest moment of an answer's order. */
+static uint64_t bytes_of_order(const slc_profile *profile, const slc_slot_solution *answer)
+{
+    const slc_scheduling in = {.job = &profile->job,
+                               .strategies = answer->strategies,
+                               .recompute = answer->recompute,
+                               .times = &profile->times,
+                               .limit = UINT64_MAX};
+    const slc_slot_order_options options = {.most_runs = 16, .fuse = true};
+    slc_order order = {0};
+    slc_plan *plan;
+    slc_order_from_slots(&in, answer, &options, &order);
+    assert_int_equal(slc_plan_from_order(&in, &order, &slc_scheduler_ilp, &plan), SLUICE_OK);
+    assert_int_equal(slc_plan_find_bound(plan, NULL), SLUICE_OK);
+    const uint64_t bytes = plan->lower_bound;
+    slc_plan_destroy(plan);
+    slc_order_fini(&order);
+    return bytes;
+}
+
+/* An answer for joined layers counts on no more memory than the real ones are spared, and their prices are those of a
+ * program with all positions. Else plans are more than a per cent above their bounds. */
+static void equal_layers_lose_little(void **state)
+{
+    (void)state;
+    if (test_brief()) skip(); /* one program has a quarter of a million cells */
+    slc_profile *profile = equal_layers();
+    const uint32_t units = profile->job.unit_count;
+    slc_free_choices c;
+    uint8_t *allowed = malloc(units);
+    slc_slot_solution answer;
+    double relaxed_s, bound_s;
+    assert_non_null(allowed);
+    assert_int_equal(slc_free_choices_init(&c, &profile->job, true), SLUICE_OK);
+    memset(allowed, (1 << SLC_EXACT_STRATEGIES) - 1, units);
+    const slc_slot_request request = {.job = &profile->job,
+                                      .times = &profile->times,
+                                      .allowed = allowed,
+                                      .recompute = c.recompute,
+                                      .limit = UINT64_C(2600) << 20,
+                                      .gap = 0.003};
+    assert_int_equal(slc_slot_model_solve(&request, &answer), SLUICE_OK);
+    assert_true(answer.found);
+    assert_true((double)bytes_of_order(profile, &answer) < 1.003 * (double)request.limit);
+    assert_int_equal(slc_slot_model_bound(&request, &relaxed_s, &bound_s), SLUICE_OK);
+    print_message("the bound is %.2f %% below the answer\n", 100 * (1 - bound_s / answer.step_s));
+    assert_true(bound_s > 0.995 * answer.step_s);
+    slc_slot_solution_fini(&answer);
+    slc_free_choices_fini(&c);
+    free(allowed);
+    slc_profile_destroy(profile);
+}
+
 static void plans_are_near_their_bounds(void **state)
 {
     (void)state;
@@ -154,6 +226,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_keep_the_rules),
+        cmocka_unit_test(equal_layers_lose_little),
         cmocka_unit_test(no_program_is_written_in_vain),
         cmocka_unit_test(plans_are_near_their_bounds),
     };

@@ -19,6 +19,7 @@ static const double LEAST_BOUND_S = 0.05; /* nominal seconds that it may take in
 static const double MODEL_GAP = 0.003;    /* share of the step's time at which the solver stops */
 static const double BOUND_GAP = 1e-4;     /* the same for the bound, which is lower by so much where it stops there */
 static const double ROUGH_GAP = 0.01;     /* the same for less than the whole limit, if packing loses more */
+static const double TIGHT = 1.01; /* a plan that is so much slower than the answer that it is made of lacks memory */
 enum {
     FIRST_PART = 4,      /* for its first answer the solver has a quarter of the effort that is left, */
     SOLVER_PART = 2,     /* then half of it for each limit, */
@@ -29,6 +30,7 @@ enum {
     CLOSE_LIMITS = 100,  /* limits that differ by less than a 100th of the limit are not told apart */
     SMALL_EXCESS = 200,  /* an order above the limit by less than a 200th of it is changed until it fits */
     PATIENT_TRIES = 300, /* orders of packing for an answer of the model */
+    DEEP_PART = 4,       /* packing loses less of deep jobs, whose buffers are small: limits lie closer together */
     COARSE_RUNS = 4,     /* most runs that a unit is cut into, in the coarse way of writing an answer down */
     FINE_RUNS = 16,      /* the same in all other ways */
     MOST_VARIANTS = 5,   /* ways of writing an answer down */
@@ -108,7 +110,9 @@ static sluice_status write_down(slc_joint_search *j, const slc_slot_solution *so
             *nearest = order;
         }
         slc_order_fini(&larger);
+        const bool tight = !plan || forecast.step_s > TIGHT * solution->step_s;
         if (!status && plan) status = slc_joint_consider(j, plan, &forecast, &slc_scheduler_ilp, "ilp");
+        if (tight && slc_joint_is_deep(j)) break; /* other ways need as much memory, and packing takes long then */
     }
     *excess = smallest > limit && smallest != UINT64_MAX ? smallest - limit : 0;
     return status;
@@ -247,6 +251,7 @@ static sluice_status try_allowed(slc_joint_search *j, const uint8_t *allowed, bo
                             .in_series = in_series,
                             .work = j->work,
                             .cancel = r->cancel};
+    const uint32_t part = slc_joint_is_deep(j) ? DEEP_PART : 1;
     uint64_t too_large = 0; /* the least limit whose plan did not fit; 0: none yet */
     uint64_t below = 0;     /* a limit without an answer, or whose plan fits; 0: none yet */
     sluice_status status = SLUICE_OK;
@@ -254,9 +259,9 @@ static sluice_status try_allowed(slc_joint_search *j, const uint8_t *allowed, bo
         uint64_t excess;
         bool feasible;
         status = try_limit(j, &ask, first && !round, &excess, &feasible);
-        uint64_t less = excess + r->limit / EXCESS_STEP * (round + 1);
+        uint64_t less = excess + r->limit / (EXCESS_STEP * part) * (round + 1);
         *(feasible && excess ? &too_large : &below) = ask.limit;
-        if (!too_large || (below && too_large - below < r->limit / CLOSE_LIMITS)) break;
+        if (!too_large || (below && too_large - below < r->limit / (CLOSE_LIMITS * part))) break;
         ask.limit = below ? below + (too_large - below) / 2 : too_large - (less < too_large ? less : too_large);
     }
     if (!status && r->limit != UINT64_MAX) status = try_smaller_limits(j, &ask);
@@ -340,8 +345,6 @@ sluice_status slc_joint_prove_bound(slc_joint_search *j)
     const slc_joint_request *r = j->request;
     if (!(j->first_bound_s > 0)) return SLUICE_OK;
     j->work->spent_s += j->proving_s;
-    if (slc_joint_is_deep(j))
-        return SLUICE_OK; /* no program has all positions of so many layers; prices have given the bound */
     uint8_t *allowed = allowed_strategies(r, POSSIBLE);
     if (!allowed) return slc_error(SLUICE_ERR_MEMORY, "plan");
     const slc_slot_request ask = {.job = r->job,
