@@ -20,7 +20,8 @@ static const double SECOND_SLACK = 1.02; /* of more units, the fastest of rules 
 static const double NEAREST = 1.005;   /* a search from a plan within this factor of the model's bound may end early */
 static const double MODEL_SHARE = 0.6; /* of the effort: by then the slot model ends. Search has the rest, */
 static const double DEEP_SHARE = 0.75; /* which finds little in deep jobs */
-static const double MIXTURES_SHARE = 0.3; /* of what is left: what mixtures may take if there is a model */
+static const double MIXTURES_SHARE = 0.3; /* of what is left: what mixtures may take if there is a model, */
+static const double FEW_MIXTURES = 0.1;   /* and what they may take if a plan is near the model's bound */
 enum {
     SOME_UNITS = 40,      /* jobs of at most so many units are searched from several plans */
     DEEP_BASELINES = 8,   /* deep jobs try baselines before the model for an eighth of the effort */
@@ -125,6 +126,22 @@ static bool is_trivial(const slc_joint_search *j)
     return j->list.count && !has_choices(j->request);
 }
 
+/* Mixtures take the model's place where there is none. They also begin searches, which may end nearer to the bound than
+ * those from a plan that is near it already. In deep jobs they cost too much for that. */
+static sluice_status try_mixtures(slc_joint_search *j)
+{
+    const double until_s = j->until_s;
+    const bool near = slc_joint_is_near_bound(j);
+    if (slc_joint_has_model(j->request)) {
+        if (j->request->quick || is_trivial(j) || (near && (slc_joint_is_deep(j) || !slc_joint_affords_plan(j))))
+            return SLUICE_OK;
+        j->until_s = j->work->spent_s + (near ? FEW_MIXTURES : MIXTURES_SHARE) * slc_joint_left_s(j);
+    }
+    sluice_status status = slc_joint_try_mixtures(j);
+    j->until_s = until_s;
+    return status;
+}
+
 static sluice_status find_plan(slc_joint_search *j)
 {
     const bool search = !j->request->quick, asks = search && slc_joint_has_model(j->request);
@@ -147,10 +164,7 @@ static sluice_status find_plan(slc_joint_search *j)
         status = slc_joint_try_baselines(j, false);
     if (!status) status = slc_joint_try_baselines(j, true);
     if (!status && asks && !is_trivial(j) && !slc_joint_is_near_bound(j)) status = slc_joint_try_orders_of_fastest(j);
-    if (asks) j->until_s = j->work->spent_s + MIXTURES_SHARE * slc_joint_left_s(j);
-    if (!status && (!slc_joint_has_model(j->request) || (search && !is_trivial(j) && !slc_joint_is_near_bound(j))))
-        status = slc_joint_try_mixtures(j);
-    j->until_s = until_s;
+    if (!status) status = try_mixtures(j);
     if (!status && !j->list.count) status = slc_joint_try_least_memory(j);
     if (!status) status = place_updates(j);
     if (!status && search && !is_trivial(j)) status = improve(j);

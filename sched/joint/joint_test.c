@@ -324,15 +324,10 @@ static void the_portfolio_plans_without_a_solver(void **state)
     assert_true(mixed > 0 || jobs < 10);
 }
 
-/* The solver could use all of the effort. But what the portfolio does with the same effort finds no faster plan, so
- * enough is left for mixtures and search. At this budget the model's answers lose much to packing. */
-static void the_model_leaves_effort_for_the_search(void **state)
+static void check_against_the_portfolio(const char *model, const char *cluster, double compute_ratio, uint64_t limit)
 {
-    (void)state;
-    needs_a_solver();
-    if (test_brief()) return;
     const slc_published_options options = {
-        .model = "mixer-large", .cluster = "8xcpu-10gbit", .compute_ratio = 0.3141, .can_recompute = true};
+        .model = model, .cluster = cluster, .compute_ratio = compute_ratio, .can_recompute = true};
     slc_profile *profile;
     slc_free_choices c;
     double step_s[2];
@@ -343,16 +338,28 @@ static void the_model_leaves_effort_for_the_search(void **state)
                                      .times = &profile->times,
                                      .strategies = c.strategies,
                                      .recompute = c.recompute,
-                                     .limit = 932000000,
+                                     .limit = limit,
                                      .portfolio = portfolio};
         slc_joint_answer answer;
         assert_int_equal(slc_joint_plan(&request, &answer, NULL), SLUICE_OK);
         step_s[portfolio] = answer.forecast.step_s;
         slc_plan_destroy(answer.plan);
     }
-    if (step_s[0] > step_s[1] * 1.001) fail_msg("%g s with the model, %g s without", step_s[0], step_s[1]);
+    if (step_s[0] > step_s[1] * 1.001) fail_msg("%s: %g s with the model, %g s without", model, step_s[0], step_s[1]);
     slc_free_choices_fini(&c);
     slc_profile_destroy(profile);
+}
+
+/* The solver could use all of the effort. But what the portfolio does with the same effort finds no faster plan, so
+ * enough is left for mixtures and search. At mixer-large's budget the model's answers lose much to packing; at
+ * inception3's a plan is within 1 % of the bound before the search, which gets nearer only from a mixture. */
+static void the_model_leaves_effort_for_the_search(void **state)
+{
+    (void)state;
+    needs_a_solver();
+    if (test_brief()) return;
+    check_against_the_portfolio("mixer-large", "8xcpu-10gbit", 0.3141, 932000000);
+    check_against_the_portfolio("inception3", "16xV100-25gbit", 0.4, 577783936);
 }
 
 static void too_small_a_limit_is_refused(void **state)
