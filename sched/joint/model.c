@@ -82,9 +82,10 @@ static uint32_t variants(const slc_joint_request *r, slc_slot_order_options list
 }
 
 /* Writes an answer of the model down in each way. An order that fits by its lifetimes is packed with patience. *excess
- * is the number of bytes by which the smallest plan is above the limit, 0 if one fits; *nearest is its order. */
+ * is the number of bytes by which the smallest plan is above the limit, 0 if one fits; *nearest is its order. *tight
+ * becomes true if the job is deep and no plan is about as fast as the answer. */
 static sluice_status write_down(slc_joint_search *j, const slc_slot_solution *solution, slc_order *nearest,
-                                uint64_t *excess)
+                                uint64_t *excess, bool *tight)
 {
     slc_slot_order_options list[MOST_VARIANTS];
     uint32_t count = variants(j->request, list);
@@ -110,9 +111,11 @@ static sluice_status write_down(slc_joint_search *j, const slc_slot_solution *so
             *nearest = order;
         }
         slc_order_fini(&larger);
-        const bool tight = !plan || forecast.step_s > TIGHT * solution->step_s;
+        const bool slow = !plan || forecast.step_s > TIGHT * solution->step_s;
         if (!status && plan) status = slc_joint_consider(j, plan, &forecast, &slc_scheduler_ilp, "ilp");
-        if (tight && slc_joint_is_deep(j)) break; /* other ways need as much memory, and packing takes long then */
+        if (!slow || !slc_joint_is_deep(j)) continue;
+        *tight = !v; /* other ways need as much memory, and packing takes long then */
+        break;
     }
     *excess = smallest > limit && smallest != UINT64_MAX ? smallest - limit : 0;
     return status;
@@ -165,9 +168,11 @@ static sluice_status try_limit(slc_joint_search *j, slc_slot_request *ask, bool 
     const bool slower = j->list.count && !ask->in_series && *feasible && solution.step_s >= slc_joint_best_s(j);
     if (slower && ask->limit < j->request->limit) *feasible = false;
     if (*feasible && !hopeless) {
-        status = write_down(j, &solution, &nearest, excess);
+        bool tight = false;
+        status = write_down(j, &solution, &nearest, excess, &tight);
         if (!status && *excess && *excess < j->request->limit / SMALL_EXCESS)
             status = fit_nearest(j, &solution, &nearest, excess);
+        if (tight && !*excess) *excess = 1; /* it fits, but with less memory the next answer may lose less */
         const double until_s = j->until_s;
         j->until_s = j->work->spent_s + slc_joint_left_s(j) / AS_CHOSEN_PART;
         if (!status && ask->limit == j->request->limit && !in_order && !slc_joint_is_near_bound(j) &&
