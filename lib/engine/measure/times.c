@@ -1,5 +1,5 @@
-/* Times of slots and updates. Each is the median of its last samples, on the slowest rank.
- * measure_link_test.c covers this file. */
+/* Times of slots and updates. Each is the median of its last samples, on the slowest rank. Slots are then lengthened
+ * alike until together they take what they take in a usual step. */
 #include "lib/engine/measure/measure.h"
 
 #include "lib/base/clock.h"
@@ -153,6 +153,18 @@ double slc_measured_compute_s(const slc_measure *measure, const slc_job *job)
     return sum_s * job->micro_batches;
 }
 
+double slc_measured_lengthening(const slc_measure *measure, const slc_job *job)
+{
+    enum { STEPS_LEAST = 3 }; /* of fewer steps, a usual one leaves out none */
+    double recompute_s = 0;
+    if (measure->kept.count < STEPS_LEAST) return 1;
+    for (uint32_t l = 0; l < job->layer_count; l++) recompute_s += median_of(&measure->recompute[l]);
+    const double updates_s = measure->computed_update.seconds / (double)measure->kept.count,
+                 medians_s = slc_measured_compute_s(measure, job) + recompute_s * job->micro_batches;
+    const double usual_s = slc_kept_steps_usual(&measure->kept).compute_s - updates_s;
+    return medians_s > 0 ? fmax(usual_s / medians_s, 1) : 1;
+}
+
 /* One array holds all that a rank measured, 0 if it measured nothing: slots, recomputations, updates on the
  * communication thread and on the compute lane, the passes. */
 enum { REST = 2 + SLC_MEASURE_PASSES };
@@ -173,8 +185,9 @@ static sluice_status gather(sluice_runtime *rt, double *found, double *late_s)
 {
     const slc_measure *measure = rt->measure;
     uint32_t slots = slc_job_slots(&rt->job), layers = rt->job.layer_count;
-    for (uint32_t s = 0; s < slots; s++) found[s] = median_of(&measure->slots[s]);
-    for (uint32_t l = 0; l < layers; l++) found[slots + l] = median_of(&measure->recompute[l]);
+    const double lengthening = slc_measured_lengthening(measure, &rt->job);
+    for (uint32_t s = 0; s < slots; s++) found[s] = lengthening * median_of(&measure->slots[s]);
+    for (uint32_t l = 0; l < layers; l++) found[slots + l] = lengthening * median_of(&measure->recompute[l]);
     double *rest = found + slots + layers;
     find_update_times(measure, &rest[0], &rest[1]);
     for (int p = 0; p < SLC_MEASURE_PASSES; p++)
