@@ -20,7 +20,8 @@ typedef struct {
     uint8_t *allowed, *recompute;
 } slc_coarse;
 
-/* Returns true if the job has more layers than the program should be made of. */
+/* Returns true if the job has more layers than the program should be made of, and the request asks neither for whole
+ * blocks nor for the relaxation alone. */
 bool slc_coarse_is_wanted(const slc_slot_request *request);
 
 /* Joins the request's layers; `request` must outlive `coarse`. Errors: MEMORY. */

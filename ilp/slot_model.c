@@ -194,8 +194,8 @@ static double count_cells(const slc_slot_model_parts *p)
     return cells;
 }
 
-/* Returns true if writing the program down would take more than its share of the effort. Only requests for bounds are
- * asked, whose programs have all positions, of real layers in all micro-batches. */
+/* Returns true if writing the program down would take more than its share of the effort. Only programs for bounds may,
+ * because they have every position; those of real layers also have every micro-batch. */
 static bool is_too_large(const solving *s)
 {
     static const double SHARE = 0.25;
@@ -313,6 +313,7 @@ static sluice_status bound_joined(const slc_slot_request *request, double *bound
 {
     slc_coarse coarse;
     slc_slot_solution solution = {0};
+    *bound_s = 0;
     sluice_status status = slc_coarse_init(&coarse, request);
     if (status) return status;
     coarse.request.every_position = coarse.request.relaxed = coarse.request.proves = true;

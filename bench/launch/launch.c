@@ -362,7 +362,7 @@ static void read_signals(job *j)
 }
 
 /* Returns true if the rank ended as it was to: by Ctrl-C, or, if rank 0 speaks for itself, in time before its job's
- * end? */
+ * end. */
 static bool is_as_asked(const job *j, const slc_rank_end *end)
 {
     if (end->killed) return false;

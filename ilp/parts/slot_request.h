@@ -63,7 +63,8 @@ typedef struct {
     double step_s;    /* the model's objective, without the tie-breaking term */
     double bound_s;   /* lower bound of all answers of this model (its positions and ties) */
     double relaxed_s; /* lower bound of the LP alone; 0: not found within the effort */
-    double proven_s;  /* lower bound of the step of any valid plan of `bounded` within the limit; 0: not asked for */
+    double proven_s;  /* lower bound of the step of any valid plan of `bounded` within the limit; 0: not asked for, or
+                         the program was too large */
     double proving_s; /* nominal seconds that it took, which request->work does not count */
     double solve_s;
     const char *how; /* "branch and bound", "rounding", ...: a constant */

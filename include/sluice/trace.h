@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* Begins to record, after commit and between steps: what steps begin from now on. Local; a stage of a pipeline waits
+/* Begins to record what steps begin from now on. Called after commit, between steps. Local; a stage of a pipeline waits
  * until the last step's messages have arrived. A record costs two clock readings; 1.5 MiB are kept outside of the
  * budget, in which the latest records of a thread replace the oldest. Errors: MEMORY, ORDER, and in a pipeline those of
  * a failed world. */

@@ -37,7 +37,7 @@ static sluice_status evaluate(test_model *t, const int32_t *tokens, const int32_
                                  logits);
 }
 
-/* Some rows have no target (-1). Row 0 always has one, so that the loss is not 0, which nothing could be compared with. */
+/* Some rows have no target (-1). Row 0 always has one, because nothing can be compared with a loss of 0. */
 static text random_text(const shape *s)
 {
     text t = {.rows = (uint64_t)s->batch * s->length};

@@ -180,7 +180,8 @@ static void no_plan_is_below_a_bound(void **state)
         if (b.seed % 2) link->thread_moves = true;
         if (b.seed % 5 == 0) link->sigma = 1, link->kappa = b.seed % 2 * 0.3;
         if (b.seed % 3) b.d.times.update_s_per_element = 2e-7;
-        if (b.seed % 8 == 4) link->operation_s = b.d.times.slot_s[0] / 4; /* dp, which starts fewer, may be the fastest */
+        /* dp, which starts fewer operations, may be the fastest */
+        if (b.seed % 8 == 4) link->operation_s = b.d.times.slot_s[0] / 4;
         b.d.times.update_compute_s_per_element = b.d.times.update_s_per_element / (double)(1 + b.seed % 4);
         for (uint32_t l = 0; l < b.d.t.job.layer_count; l++)
             b.recompute[l] = b.d.recompute[l], any[l] = b.d.t.can_recompute[l] ? 2 : 0;

@@ -27,7 +27,7 @@ typedef struct {
     bool cut;
 } smallest;
 
-/* Returns true if it is time to end. Nothing ends before there is anything. */
+/* Returns true if it is time to end, which it never is before anything was found. */
 static bool is_over(smallest *s)
 {
     bool over = s->best != UINT64_MAX && slc_work_is_over(s->request->work, s->until_s);

@@ -38,9 +38,9 @@ enum {
     MOST_CHOICES = 81,   /* choices of all of them together up to which they are */
 };
 
-/* The choices of a free unit: the strategies offered that change no bit; those and onebit; or everything that a plan
- * may hold. Bounds are those of the last: dp is not offered, because it only saves the start of an operation beside
- * sdp, but baselines use it, and in short steps that start is a per cent. */
+/* The choices of a free unit: the strategies offered that change no bit; those and onebit; or those and dp too. Bounds
+ * are those of the last: dp is not offered, because it only saves the start of an operation beside sdp, but baselines
+ * use it, and in short steps that start is a per cent. */
 typedef enum { EXACT, OFFERED, POSSIBLE } choice_set;
 
 /* Returns the strategies of each unit, for the caller to free; NULL: there is no memory. With one rank nothing is
@@ -137,8 +137,8 @@ static sluice_status fit_nearest(slc_joint_search *j, const slc_slot_solution *s
     return status || !plan ? status : slc_joint_consider(j, plan, &forecast, &slc_scheduler_ilp, "ilp");
 }
 
-/* Makes plans of the model's answer for ask->limit. *excess is that of write_down; *feasible: the model has an answer
- * at all. */
+/* Makes plans of the model's answer for ask->limit. *excess is that of write_down, or 1 if a plan fits that is slow for
+ * lack of memory; *feasible: the model has an answer at all. */
 static sluice_status try_limit(slc_joint_search *j, slc_slot_request *ask, bool first, uint64_t *excess, bool *feasible)
 {
     const bool in_order = ask->recompute != j->request->recompute; /* nothing was left to choose */
@@ -172,7 +172,8 @@ static sluice_status try_limit(slc_joint_search *j, slc_slot_request *ask, bool 
         status = write_down(j, &solution, &nearest, excess, &tight);
         if (!status && *excess && *excess < j->request->limit / SMALL_EXCESS)
             status = fit_nearest(j, &solution, &nearest, excess);
-        if (tight && !*excess) *excess = 1; /* it fits, but with less memory the next answer may lose less */
+        /* It fits, but with less memory the next answer may lose less. */
+        if (tight && !*excess && j->request->limit != UINT64_MAX) *excess = 1;
         const double until_s = j->until_s;
         j->until_s = j->work->spent_s + slc_joint_left_s(j) / AS_CHOSEN_PART;
         if (!status && ask->limit == j->request->limit && !in_order && !slc_joint_is_near_bound(j) &&
@@ -257,13 +258,14 @@ static sluice_status try_allowed(slc_joint_search *j, const uint8_t *allowed, bo
                             .work = j->work,
                             .cancel = r->cancel};
     const uint32_t part = slc_joint_is_deep(j) ? DEEP_PART : 1;
-    uint64_t too_large = 0; /* the least limit whose plan did not fit; 0: none yet */
-    uint64_t below = 0;     /* a limit without an answer, or whose plan fits; 0: none yet */
+    uint64_t too_large = 0; /* the least limit whose plan did not fit or lacked memory; 0: none yet */
+    uint64_t below = 0;     /* a limit without an answer, or whose plan fits and lacks none; 0: none yet */
     sluice_status status = SLUICE_OK;
     for (uint32_t round = 0; !status && round < SLOT_ROUNDS && slc_joint_affords_plan(j); round++) {
         uint64_t excess;
         bool feasible;
         status = try_limit(j, &ask, first && !round, &excess, &feasible);
+        ask.proves = false; /* only the first answer's bound is read */
         uint64_t less = excess + r->limit / (EXCESS_STEP * part) * (round + 1);
         *(feasible && excess ? &too_large : &below) = ask.limit;
         if (!too_large || (below && too_large - below < r->limit / (CLOSE_LIMITS * part))) break;

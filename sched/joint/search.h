@@ -46,7 +46,7 @@ bool slc_joint_affords_plan(slc_joint_search *j);
 bool slc_joint_affords(slc_joint_search *j, const slc_scheduler *scheduler);
 /* The effort at which the search ends for now, in nominal seconds. */
 double slc_joint_end_s(const slc_joint_search *j);
-/* Returns true if the effort is spent, whatever it is worth. */
+/* Returns true if the effort is spent; slc_joint_left_s also asks what more of it is worth. */
 bool slc_joint_is_spent(const slc_joint_search *j);
 /* Returns true if orders take long to pack. */
 bool slc_joint_is_deep(const slc_joint_search *j);

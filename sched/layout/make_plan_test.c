@@ -308,7 +308,7 @@ static bool fits_from(const slc_scheduling *in, const slc_order *order, const sl
     return true;
 }
 
-/* The same, for places where no buffers overlap. */
+/* Does what fits_from does, for places where no buffers overlap. */
 static bool fits_at(const slc_scheduling *in, const slc_order *order, const slc_plan *like, const uint64_t *places,
                     double *step_s)
 {

@@ -215,8 +215,8 @@ static bool partner_is_ready(const queue *q, const chain *c, int stage)
     return c->step == partner->step && c->micro_batch == partner->micro_batch && partner->over[REDUCE] == partner->runs;
 }
 
-/* Returns true if all SPLIT units have been updated in this step (or their updates have been issued). These are never
- * late. */
+/* Returns true if all SPLIT units have been updated in this step, with `or_issued` also if their updates have only been
+ * issued. These are never late. */
 static bool splits_are_updated(const queue *q, bool or_issued)
 {
     for (uint32_t u = 0; q->splits && u < q->job->unit_count; u++) {

@@ -432,7 +432,7 @@ static void agree_if_due(writing *w, bool late)
     slc_order_run(w->order, SLC_ITEM_AGREE, late, w->p->in->job->micro_batches - 1, SLC_NONE, 0, 0, 0);
 }
 
-/* Returns true if the update is the next operation on these blocks. */
+/* Returns true if the update is the next operation on the item's blocks. */
 static bool is_before_update(const writing *w, const slc_item *item)
 {
     const slc_scheduling *in = w->p->in;

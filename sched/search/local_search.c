@@ -322,7 +322,8 @@ static sluice_status try_once(search *s, double at_most_s, slc_plan **next, slc_
     return try_order(s, at_most_s, next, forecast);
 }
 
-/* Takes a plan over that is faster than the best one, and valid. *is_best tells whether it was. */
+/* Takes over a plan that is faster than the best one, and valid. *is_best tells whether it was; if not, or after an
+ * error, `next` stays the caller's. */
 static sluice_status keep_best(search *s, slc_plan *next, const slc_forecast *found, slc_plan **plan,
                                slc_forecast *forecast, bool *is_best)
 {

@@ -166,8 +166,8 @@ static int evaluate(const trial_run *r, trial_trainer *t)
     return 0;
 }
 
-/* Writes the weights' hash, or that there is none: a skipped step exchanges nothing, so it leaves 0/1 Adam's replicas as
- * different as the local steps before it made them, and nobody can read such weights. */
+/* Writes the weights' hash, or that there is none: a skipped step exchanges nothing and so leaves 0/1 Adam's replicas
+ * as different as the local steps before it made them, and nobody can read such weights. */
 static int hash_weights(const trial_trainer *t, char hex[65])
 {
     bool readable;

@@ -44,6 +44,7 @@ static sluice_status ask_model(const slc_profile *profile, uint64_t limit, gap *
     ask.effort_s = 60;
     ask.gap = 1e-4; /* a bound is lower by so much than where branching stops */
     if (!status) status = slc_slot_model_bound(&ask, &relaxed_s, &out->bound_s);
+    if (!status && !(relaxed_s > 0)) status = slc_error(SLUICE_ERR_BUDGET, "no bound in time");
     if (!status) {
         out->above[SEARCH] = solution.step_s / solution.bound_s - 1;
         out->above[PROVEN] = solution.step_s / relaxed_s - 1;

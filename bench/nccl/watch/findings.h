@@ -63,7 +63,7 @@ void slc_nccl_finding_append(slc_nccl_finding *finding, const char *key, json_t 
 void slc_nccl_finding_drop(slc_nccl_findings *findings, size_t index);
 void slc_nccl_findings_free(slc_nccl_findings *findings);
 
-/* Returns true if these are the same fault, seen at two moments. */
+/* Returns true if two findings are the same fault, seen at two moments. */
 bool slc_nccl_finding_same(const slc_nccl_finding *a, const slc_nccl_finding *b);
 
 /* [{"kind", "communicator", "operation", "text", "hint", …}]; NULL without memory. */

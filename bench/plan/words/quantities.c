@@ -11,6 +11,6 @@ char *slc_plan_seconds(double s, char *text)
     else if (fabs(s) >= 1e-3)
         snprintf(text, 24, "%.1f ms", s * 1e3);
     else
-        snprintf(text, 24, "%.0f us", fabs(s) < 0.5e-6 ? 0 : s * 1e6);
+        snprintf(text, 24, "%.0f us", fabs(s) <= 0.5e-6 ? 0 : s * 1e6);
     return text;
 }

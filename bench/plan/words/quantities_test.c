@@ -1,4 +1,5 @@
-/* Times are read as people write them: in the largest unit that leaves at least 1, and nothing without a sign. */
+/* Times are written as people read them: in the largest unit that leaves at least 1, and without a sign if they round
+ * to 0. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -22,7 +23,7 @@ static void times_have_the_largest_unit(void **state)
 static void nothing_has_no_sign(void **state)
 {
     (void)state;
-    static const double nothing[] = {0, -0.0, 1e-18, -1e-18, -0.4e-6};
+    static const double nothing[] = {0, -0.0, 1e-18, -1e-18, -0.4e-6, -0.5e-6};
     char text[24];
     for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++)
         assert_string_equal(slc_plan_seconds(nothing[i], text), "0 us");

@@ -22,7 +22,8 @@ void slc_tradeoff_show_head(FILE *out, const json_t *document);
 void slc_tradeoff_show_row(FILE *out, const json_t *document, const json_t *row);
 /* Prints the shapes, and the joint plan in comparison with the best share. */
 void slc_tradeoff_show_end(FILE *out, const json_t *document);
-/* Returns true if all runs ended with the same weights and within the budget, or there was none. Says so in `out`. */
+/* Returns true if all runs ended with the same weights and within the budget, or there was none. Prints what it found
+ * to `out`, if there was a run. */
 bool slc_tradeoff_sound(FILE *out, const json_t *document);
 
 /* `path` NULL: they write nothing. Errors: PATH, IO, MEMORY. */

@@ -21,7 +21,7 @@ typedef struct {
 sluice_status slc_run_evaluation_init(slc_run_evaluation *evaluation);
 void slc_run_evaluation_fini(slc_run_evaluation *evaluation);
 
-/* Returns true if an evaluation is due after a step, which counts from 0. The one behind the last step is not counted.
+/* Returns true if an evaluation is due after a step, which counts from 0. The one after the last step is not counted.
  */
 bool slc_run_evaluation_due(const slc_run_evaluation *evaluation, uint64_t step);
 

@@ -1,7 +1,7 @@
 /* An operation of the world's lane that waits for a channel starts before the communication thread sleeps, also if the
- * program's own thread completes the transfer while that thread is about to sleep: nobody rings for it then. The test
- * forces this order. The linker puts the functions below in the place of the step of all lines, where the
- * communication thread is held, and of ppoll, in which it sleeps. */
+ * program's own thread completes the transfer while the communication thread is about to sleep: nobody rings for it
+ * then. The test forces this order. The linker puts the functions below in the place of the step of all lines, where
+ * the communication thread is held, and of ppoll, in which it sleeps. */
 #include "lib/comm/channels.h"
 #include "lib/comm/world/lines.h"
 #include "tests/support/comm/forked_ranks.h"
@@ -20,10 +20,10 @@
 
 enum { BYTES = 64 };
 
-/* How far rank 0 is. The sender's first transfer is offered and the lane's operation waits for it: READY. The
- * communication thread has found nothing to do: IDLE. The receiver has taken the transfer, and its ring found the
- * thread awake: TAKEN. The thread has said that it sleeps, and looked at its lane: SLEEPING. The program's thread has
- * offered a second transfer, and with it completed the first: COMPLETED. The operation has run: OVER. */
+/* Rank 0 goes through these stages. READY: the sender's first transfer is offered, and the lane's operation waits for
+ * it. IDLE: the communication thread has found nothing to do. TAKEN: the receiver has taken the transfer, and its ring
+ * found the thread awake. SLEEPING: the thread has said that it sleeps, and looked at its lane. COMPLETED: the
+ * program's thread has offered a second transfer, and with it completed the first. OVER: the operation has run. */
 typedef enum { MAKING, READY, IDLE, TAKEN, SLEEPING, COMPLETED, OVER } stage;
 
 static struct shared {

@@ -154,9 +154,9 @@ static bool look_at_control(sluice_world *world, uint64_t now_ns)
     return received;
 }
 
-/* Does what can be done now, control sockets apart. True if anything was done. The lane is looked at after the lines:
- * its operations may wait for a channel, whose transfers the program's thread completes too (slc_channel_notify), and
- * rings for none of them. The lines' lock lets this thread see what it has completed. */
+/* Does what can be done now, control sockets apart. True if anything was done. The lane is looked at after the lines,
+ * because its operations may wait for a channel: the program's thread completes transfers too (slc_channel_notify),
+ * and does not ring for that. The lines' lock lets this thread see what it has completed. */
 static bool advance(sluice_world *world, uint64_t now_ns)
 {
     bool busy = false;

@@ -227,7 +227,8 @@ static bool take_labels(const slc_file *file, const index_head *head, slc_labels
     return good;
 }
 
-/* Returns true if the head of an index of `bytes` bytes differs from ours only in what was found out of the data. */
+/* Returns true if the head of an index of `bytes` bytes differs from ours only in what was found out of the data, and
+ * what it counts fills those bytes. */
 static bool is_of_file(const index_head *head, const index_head *want, uint64_t bytes)
 {
     index_head begun = *head;

@@ -97,9 +97,9 @@ double slc_measured_extent(const slc_measure *measure);
  */
 sluice_status slc_measure_usual_step(sluice_runtime *rt, sluice_step_parts *step, double *late_s);
 
-/* The times that were measured since the last reset: medians, those of slots, lengthened, on the rank that computes
- * longest, other ones on the slowest rank each. Times that were not measured, and the link, are estimated. Collective,
- * between steps, everything complete. The caller frees with slc_times_fini. */
+/* The times that were measured since the last reset. Slots have medians, lengthened (slc_measured_lengthening), of the
+ * rank that computes longest; other times are those of the slowest rank each. Times that were not measured, and the
+ * link, are estimated. Collective, between steps, everything complete. The caller frees with slc_times_fini. */
 sluice_status slc_engine_measure_times(sluice_runtime *rt, slc_times *out);
 /* Gives times the probabilities with which the last step has kept its layers. Errors: MEMORY. */
 sluice_status slc_measure_set_keeps(const sluice_runtime *rt, slc_times *times);
@@ -111,8 +111,8 @@ bool slc_measure_lacks_slots(const slc_measure *measure, const slc_job *job);
 
 /* Seconds of a step's compute on this rank, as measured since the last reset; 0: nothing was. */
 double slc_measured_compute_s(const slc_measure *measure, const slc_job *job);
-/* How many times longer slots are together in a usual step on this rank than their medians are, at least 1. On a core
- * that is shared with another program, other slots are slow in each step, and most medians tell nothing of it. */
+/* Returns how many times longer slots take together in a usual step on this rank than their medians, at least 1. On a
+ * core that is shared with another program, other slots are slow in each step, and most medians tell nothing of it. */
 double slc_measured_lengthening(const slc_measure *measure, const slc_job *job);
 
 /* Finds the largest stretch of the plan's arena that no static claim covers; *bytes 0: there is none. Errors: MEMORY.

@@ -1,5 +1,5 @@
-/* Times of slots and updates. Each is the median of its last samples, on the slowest rank. Slots are then lengthened
- * alike until together they take what they take in a usual step. */
+/* Times of slots and updates. Those of slots are medians of their last samples, lengthened alike until together they
+ * take what they take in a usual step; those of updates are means. */
 #include "lib/engine/measure/measure.h"
 
 #include "lib/base/clock.h"
@@ -155,7 +155,7 @@ double slc_measured_compute_s(const slc_measure *measure, const slc_job *job)
 
 double slc_measured_lengthening(const slc_measure *measure, const slc_job *job)
 {
-    enum { STEPS_LEAST = 3 }; /* of fewer steps, a usual one leaves out none */
+    enum { STEPS_LEAST = 3 }; /* a usual one of fewer steps leaves none out, however slow */
     double recompute_s = 0;
     if (measure->kept.count < STEPS_LEAST) return 1;
     for (uint32_t l = 0; l < job->layer_count; l++) recompute_s += median_of(&measure->recompute[l]);

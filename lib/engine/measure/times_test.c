@@ -19,7 +19,7 @@ static slc_measure *begin(void)
     return measure;
 }
 
-/* A step each slot of which takes 1, but twice that if `slow` says so. */
+/* Adds a step in which each slot takes 1, but twice that if `slow` says so, and updates take updates_s. */
 static void add_step(slc_measure *measure, uint32_t step, bool (*slow)(uint32_t step, uint32_t run), double updates_s)
 {
     sluice_step_parts parts = {.compute_s = updates_s};

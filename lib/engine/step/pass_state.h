@@ -18,7 +18,7 @@ typedef struct {
     uint32_t item;
     slc_step_state *step;
     uint32_t number; /* of its pass */
-    /* Where it is recorded; NULL: nowhere. The program may begin to record while the operation is under way. */
+    /* The recording that notes it; NULL: none. The program may begin to record while the operation is under way. */
     struct slc_recording *recording;
     bool of_rows; /* it adds the gradients of rows to the table that the item has reduced (step/stage_rows.h) */
     bool goes_on; /* that is the next operation */
@@ -105,9 +105,9 @@ typedef struct {
 enum { SLC_LANE_PLACES = 2048 };
 
 /* Returns true if the running pass may launch kernels for the first time. It may if it is one of the first two of its
- * program, or of those from a step on that runs a layer for the first time or has sequences of another length: the late
- * items of such a step run in the second. The training binary may also have announced launches
- * (slc_pass_expect_launches). On a GPU a first launch may wait for all that the GPU has to do, and NCCL may wait for
+ * program, or one of the first two from a step on that runs a layer for the first time or has sequences of another
+ * length: the late items of such a step run in the second. The training binary may have announced launches too, by
+ * slc_pass_expect_launches. On a GPU a first launch may wait for all that the GPU has to do, and NCCL may wait for
  * the launch: so with several ranks no collective is under way then. */
 static inline bool slc_pass_is_new(const slc_pass *pass)
 {

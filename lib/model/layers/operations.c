@@ -36,7 +36,8 @@ static bool inputs_first(const slc_layer_run *run, const slc_dense *d)
     return slc_family_of(run->m->config.family)->inputs_first && !d->by_rows;
 }
 
-/* Returns true if the product has a factor. In a model whose branches are scaled its own has one, be it 1. */
+/* Returns true if the product has a factor. In a model whose branches are scaled, a product that ends a branch alone
+ * has one, be it 1. */
 static bool has_factor(const slc_layer_run *run, const slc_dense *d)
 {
     return d->in_branch && run->m->scales_branches;

@@ -90,8 +90,8 @@ static void keep_way(search *s, uint32_t stages, uint32_t end, way found)
     *head = s->way_count++;
 }
 
-/* Returns true if stage `stage` may have these layers and no others before `cap_s` is over. *longer is false if it may
- * not have more of them either. */
+/* Returns true if a stage of these layers is allowed and takes at most `cap_s`. *longer is false if a stage with more
+ * layers after them could not be either. */
 static bool may_have(const search *s, uint32_t stage, uint32_t first, uint32_t end, double cap_s, bool *longer)
 {
     const uint64_t *limit = s->in->limit_bytes;

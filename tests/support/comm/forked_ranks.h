@@ -55,8 +55,8 @@ int ranks_wait(ranks *all);
 /* Waits for one rank and returns its exit code. */
 int rank_wait(ranks *all, int rank);
 
-/* Waits for all ranks but the victim, which must end with 0 while the victim stays a zombie. Then ends the victim if it
- * is stopped; its exit code must be `code`. */
+/* Waits for all ranks but the victim, each of which must end with 0; the victim stays a zombie meanwhile. Then ends the
+ * victim if it is stopped; its exit code must be `code`. */
 void ranks_outlive(ranks *all, int victim, bool stopped, int code);
 
 /* Starts ranks and waits for them. */

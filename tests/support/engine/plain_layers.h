@@ -22,7 +22,8 @@ sluice_status plain_layers_write(const plain_layers *p);
 /* A test's own part of a slot: in a backward it adds to the gradient; in a forward both arrays are NULL. */
 typedef void plain_slot(void *context, uint32_t layer, const float *value, float *gradient);
 
-/* Does the work of such a slot: adds a hundredth of the value, and noise that depends on `seed` and the element. */
+/* Does the work of such a slot: in a backward it adds to the gradient a hundredth of the value, and noise that depends
+ * on `seed` and the element; in a forward it does nothing. */
 void plain_layers_add_noise(const plain_layers *p, uint64_t seed, const float *value, float *gradient);
 
 /* Runs a micro-batch: the forwards and the backwards of the layers that the step has, up to the first error. `slot`

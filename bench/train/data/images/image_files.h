@@ -23,7 +23,7 @@ sluice_status slc_image_classes_read(const char *weights, slc_images *images, ui
 /* A hash of what decides the pixels of an image and the number of its class. */
 uint64_t slc_image_reading(const slc_image_shape *shape, const slc_images *images);
 
-/* Checks that the names of all classes can be written as JSON. Errors: ARGUMENT (a name that is no UTF-8), MEMORY. */
+/* Checks that the names of all classes can be written as JSON. Errors: ARGUMENT (a name that is no UTF-8). */
 sluice_status slc_image_classes_check(const slc_images *images);
 
 /* Adds preprocessor_config.json to what lies beside weights (beside.h), and if `images` is not NULL the names of its
