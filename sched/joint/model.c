@@ -145,6 +145,7 @@ static sluice_status try_limit(slc_joint_search *j, slc_slot_request *ask, bool 
     slc_slot_solution solution = {0};
     slc_order nearest = {0};
     ask->effort_s = slc_joint_left_s(j) / (first ? FIRST_PART : SOLVER_PART);
+    ask->proves = first && !j->request->times->keeps; /* nobody reads the bound of a later answer */
     ask->gap = ask->limit == j->request->limit || j->request->job->unit_count <= SLC_FINE_UNITS ? MODEL_GAP : ROUGH_GAP;
     *excess = 0;
     sluice_status status = slc_slot_model_solve(ask, &solution);
@@ -245,15 +246,14 @@ static sluice_status try_smaller_limits(slc_joint_search *j, slc_slot_request *a
 static sluice_status try_allowed(slc_joint_search *j, const uint8_t *allowed, bool in_series, bool first)
 {
     const slc_joint_request *r = j->request;
-    uint8_t *bounded = allowed_strategies(r, POSSIBLE);
-    if (!bounded) return slc_error(SLUICE_ERR_MEMORY, "plan");
+    uint8_t *bounded = first ? allowed_strategies(r, POSSIBLE) : NULL;
+    if (first && !bounded) return slc_error(SLUICE_ERR_MEMORY, "plan");
     slc_slot_request ask = {.job = r->job,
                             .times = slc_joint_mean_times(r),
                             .allowed = allowed,
                             .bounded = bounded,
                             .recompute = r->recompute,
                             .limit = r->limit,
-                            .proves = first && !r->times->keeps,
                             .in_series = in_series,
                             .work = j->work,
                             .cancel = r->cancel};
@@ -265,7 +265,6 @@ static sluice_status try_allowed(slc_joint_search *j, const uint8_t *allowed, bo
         uint64_t excess;
         bool feasible;
         status = try_limit(j, &ask, first && !round, &excess, &feasible);
-        ask.proves = false; /* only the first answer's bound is read */
         uint64_t less = excess + r->limit / (EXCESS_STEP * part) * (round + 1);
         *(feasible && excess ? &too_large : &below) = ask.limit;
         if (!too_large || (below && too_large - below < r->limit / (CLOSE_LIMITS * part))) break;
