@@ -151,6 +151,7 @@ static slc_forecast summarise(const simulation *s, const slc_plan *plan, bool st
                       .passes = s->passes,
                       .steady = steady};
     f.step_s = f.compute_s + f.exposed_s + f.outside_s;
+    f.exposed_s = fmax(f.exposed_s, 0); /* the difference of two sums may be a rounding error below 0 */
     return f;
 }
 

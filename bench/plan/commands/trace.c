@@ -9,7 +9,6 @@
 #include "bench/plan/pictures/timeline_picture.h"
 #include "lib/base/status.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -52,7 +51,7 @@ static sluice_status draw(const trace_options *o)
     char title[512], step[24], exposed[24];
     snprintf(title, sizeof title, "%.100s, %u ranks, %s: step %s, of which compute waits %s (%.1f %%)", profile->model,
              profile->job.world, plan->schedule, slc_plan_seconds(f->step_s, step),
-             slc_plan_seconds(f->exposed_s, exposed), fmax(0, 100 * f->exposed_s / f->step_s));
+             slc_plan_seconds(f->exposed_s, exposed), 100 * f->exposed_s / f->step_s);
     slc_exposure *exposures = calloc((size_t)plan->train.item_count + 1, sizeof *exposures);
     if (!exposures) return slc_error(SLUICE_ERR_MEMORY, "waits of %u items", plan->train.item_count);
     uint64_t budget_bytes;

@@ -131,7 +131,7 @@ static void print_times(FILE *out, const slc_shown_plan *shown)
     /* One rank communicates with nobody; what it waits for are its updates. */
     fprintf(out, "step       %s predicted: %s of compute, %s of waiting for %s (%.1f %%)",
             slc_plan_seconds(f->step_s, a), slc_plan_seconds(f->compute_s, b), slc_plan_seconds(f->exposed_s, c),
-            shown->profile->job.world > 1 ? "communication" : "updates", fmax(0, 100 * f->exposed_s / f->step_s));
+            shown->profile->job.world > 1 ? "communication" : "updates", 100 * f->exposed_s / f->step_s);
     if (f->outside_s > 0) fprintf(out, ", %s outside of slots", slc_plan_seconds(f->outside_s, a));
     fputc('\n', out);
     if (f->bound_s <= 0) return;
