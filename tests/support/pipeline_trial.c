@@ -137,9 +137,11 @@ int trial_step(const trial *t, trial_trainer *with, uint32_t number, double *los
         batches[m] = trial_batch(&trial_models[t->model], &all[m]);
     }
     const uint32_t last = t->steps ? t->steps : STEPS;
+    /* A variance that is frozen after a few steps may be so small that a usual rate ends in NaN. */
+    const double rate = t->freeze ? 1e-3 : 1e-2;
     /* Evaluations, checkpoints and hashes want replicas that are equal. */
     RANK_CHECK(!sluice_step_begin(with->rt,
-                                  &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-2,
+                                  &SLUICE_INIT(sluice_step_options, .learning_rate = rate,
                                                .exchange = number < 2 || number == t->freeze || number + 1 == last)));
     RANK_CHECK(!sluice_model_step(with->model, batches, here));
     RANK_CHECK(!sluice_step_end(with->rt, &report));
