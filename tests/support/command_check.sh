@@ -26,6 +26,16 @@ default_schedule() { # of a build: ilp, or portfolio where there is no solver
     "$sluice" info | sed -n 's/^planner  *schedule: \([a-z]*\);.*/\1/p'
 }
 
+share_of_dp() { # SHARE FILE: bytes of a budget: the share of what dp needs in the run of this JSON, apart from what the
+    # program reserves, which no plan makes less: on processors without AVX-512 GEMM has memory of its own
+    python3 - "$@" <<'PY'
+import json, sys
+run = json.load(open(sys.argv[2]))["runs"][0]
+reserved = run["memory"].get("reserved by the program", 0)
+print(int(reserved + float(sys.argv[1]) * (run["dp_bytes"] - reserved)))
+PY
+}
+
 check() { # what, expected, got; shows the head of $work/err where they differ
     if [ "$2" = "$3" ]; then return; fi
     printf 'FAILED: %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"

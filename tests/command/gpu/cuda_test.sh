@@ -27,13 +27,22 @@ hash_of() { # FILE
     grep -o '"weights_sha256": "[0-9a-f]*"' "$1"
 }
 
+share= # of dp's memory: the budget of each device; empty: none
+limit() { # DEVICE OPTION...: writes that budget in bytes
+    [ -n "$share" ] || return
+    train "$@" --strategy dp --steps 1
+    share_of_dp "$share" "$work/$1.json"
+}
+
 alike() { # NAME OPTION...: both devices' losses agree to 1e-4, with bf16 to 1e-2
-    local name=$1 most=1e-4
+    local name=$1 most=1e-4 limit
     shift
     case " $* " in *' bf16 '*) most=1e-2 ;; esac
-    train cpu "$@"
+    limit=$(limit cpu "$@")
+    train cpu "$@" ${limit:+--budget "$limit"}
     check "$name on the host" 0 $code
-    train cuda "$@"
+    limit=$(limit cuda "$@")
+    train cuda "$@" ${limit:+--budget "$limit"}
     check "$name on cuda" 0 $code
     check "$name: losses and peak" yes "$(python3 - "$work/cpu.json" "$work/cuda.json" $most <<'PY' 2>"$work/err"
 import json, sys
@@ -51,10 +60,10 @@ settings() {
     alike bf16 --precision bf16 --clip 1 "${drops[@]}"
     alike 'fsdp with all recipes' --strategy fsdp --dropout 0.1 --drop-path 0.3 --accumulate each "${drops[@]}" "${grow[@]}"
     [ $whole = yes ] || return
-    alike 'folded sequences' --curriculum '8@2,32' --curriculum-batch tokens --budget 90%
+    share=.9 alike 'folded sequences' --curriculum '8@2,32' --curriculum-batch tokens
     alike clipping --clip 0.5
     alike LAMB --optimizer lamb --nan skip
-    alike 'a budget' --budget 85% --schedule "$(default_schedule)"
+    share=.85 alike 'a budget' --schedule "$(default_schedule)"
     alike 'tensors cut small' --block 4096 --schedule priority --strategy sdp
     alike recomputing --recompute all --strategy sdp --schedule greedy
     alike BERT --model bert

@@ -160,7 +160,7 @@ done
 measured=(-n 2 --context 64 --curriculum '8@6,16@16,32@26,64' --steps 28)
 same=$(weights "${measured[@]}" --strategy dp --schedule serial)
 export SLUICE_LOG_LEVEL=info
-check 'measured lengths' "$same" "$(weights "${measured[@]}" --budget 80% --schedule greedy)"
+check 'measured lengths' "$same" "$(weights "${measured[@]}" --budget "$(share_of_dp .8 "$work/run.json")" --schedule greedy)"
 unset SLUICE_LOG_LEVEL
 check 'plans from measured lengths' '2 1, 1 2, 0 3' "$(sed -n 's/.*shape \([0-3]\) runs under plan.*from \([1-3]\) measured.*/\1 \2/p' \
     "$work/err" | paste -sd, | sed 's/,/, /g')"
