@@ -270,9 +270,9 @@ list(TRANSFORM SLUICE_BY_CHANGE REPLACE "[.]" "[.]")
 list(TRANSFORM SLUICE_BY_CHANGE REPLACE "[*]" ".*")
 list(REMOVE_DUPLICATES SLUICE_BY_CHANGE)
 list(JOIN SLUICE_BY_CHANGE "|" SLUICE_BY_CHANGE)
-set(SLUICE_TEST_TIMEOUT 120)
+set(SLUICE_TEST_TIMEOUT 300) # seconds, only against hanging: the slowest test takes 90 alone on a fast processor
 if(SLUICE_SANITIZE)
-    set(SLUICE_TEST_TIMEOUT 300)
+    set(SLUICE_TEST_TIMEOUT 600)
 endif()
 
 function(slc_test_properties test)
