@@ -12,24 +12,14 @@ import tempfile
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(ROOT, "tests", "run"))
+import tree  # noqa: E402
 import whole  # noqa: E402
 
 FUZZ = "fuzz"  # the one row that is for a stage of `./dev test`, not for a test
-LEFT_OUT = ("build", "out")
-
-
-def files(root):
-    """Returns the files of the tree as paths from the root, hidden folders and what builds write left out."""
-    found = []
-    for folder, inside, names in os.walk(root):
-        at_top = folder == root
-        inside[:] = [name for name in inside if not name.startswith(".") and not (at_top and name in LEFT_OUT)]
-        found += [os.path.relpath(os.path.join(folder, name), root) for name in names]
-    return found
 
 
 def check(root):
-    paths, rows = files(root), whole.inputs(os.path.join(root, whole.INPUTS))
+    paths, rows = tree.files(root), whole.inputs(os.path.join(root, whole.INPUTS))
     stems = {os.path.basename(path).split(".")[0] for path in paths}
     faults = []
     for test, patterns in rows:

@@ -17,6 +17,7 @@ sys.dont_write_bytecode = True
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 sys.path.insert(0, os.path.join(ROOT, "docs", "site"))
 import navigation  # noqa: E402
+import tree  # noqa: E402
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
@@ -28,9 +29,7 @@ def read(path):
 
 
 def pages(root):
-    for folder, folders, names in os.walk(root):
-        folders[:] = [f for f in folders if not f.startswith(".") and f not in ("build", "out")]
-        yield from (os.path.join(folder, n) for n in names if n.endswith(".md"))
+    return [os.path.join(root, path) for path in tree.files(root) if path.endswith(".md")]
 
 
 def anchors(path):
@@ -144,14 +143,12 @@ CONVERSION = re.compile(r"%[-+ #0]*[\d*]*(?:\.[\d*]+)?(?:hh|h|ll|l|z|j|t)?[diuxX
 
 def source_strings(root):
     """Every string of the sources, joined as the compiler joins them; what printf puts there is a line feed."""
-    for part in ("bench", "lib", "plugins", "sched"):
-        for folder, _, names in os.walk(os.path.join(root, part)):
-            for name in names:
-                if not name.endswith((".c", ".h", ".cc")) or "_test." in name:
-                    continue
-                for string in STRINGS.findall(read(os.path.join(folder, name))):
-                    joined = re.sub(r'"\s*"', "", re.sub(r'"?\s*PRI\w+\s*"?', "d", string)).strip('"')
-                    yield CONVERSION.sub("\n", joined).replace("%%", "%").replace('\\"', '"')
+    for path in tree.files(root):
+        if path.split("/")[0] in ("tests", "docs") or not path.endswith((".c", ".h", ".cc")) or "_test." in path:
+            continue
+        for string in STRINGS.findall(read(os.path.join(root, path))):
+            joined = re.sub(r'"\s*"', "", re.sub(r'"?\s*PRI\w+\s*"?', "d", string)).strip('"')
+            yield CONVERSION.sub("\n", joined).replace("%%", "%").replace('\\"', '"')
 
 
 def check_messages(root):

@@ -10,6 +10,9 @@ import re
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+import tree  # noqa: E402
+
 # part: the parts it may include besides itself, lib/base and the public headers. Arrows are not transitive.
 ARROWS = {
     "lib/base": [],
@@ -388,14 +391,10 @@ def refuse_circles(texts):
 
 def sources(root):
     """Paths from the root, and texts."""
-    for folder, folders, names in os.walk(root):
-        outputs = ("build", "out") if folder == root else ()
-        folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in outputs)
-        for name in sorted(names):
-            path = os.path.join(folder, name)
-            if SOURCE.search(name):
-                with open(path, encoding="utf-8") as source:
-                    yield os.path.relpath(path, root), source.read()
+    for path in tree.files(root):
+        if SOURCE.search(path):
+            with open(os.path.join(root, path), encoding="utf-8") as source:
+                yield path, source.read()
 
 
 def refuse_incomplete(headers):

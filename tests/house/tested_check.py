@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that a reader who opens a file finds its test. NAME.c of lib, sched, ilp, plugins and bench has NAME_test.c
+"""Checks that a reader who opens a file finds its test. Each NAME.c of the tree but those of tests and docs has NAME_test.c
 beside it, or a sentence in its first comment: "TEST covers this file.", "TEST and TEST cover this file." A TEST that
 lies beside the file is named by its base name, another one by its path from the root. It is a *_test.c, *_test.sh,
 *_check.sh or a Python script of tests/. A sentence that need not be there is checked too. Tests and fuzzers themselves need
@@ -11,8 +11,11 @@ import re
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+import tree  # noqa: E402
+
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
-PARTS = ("lib", "sched", "ilp", "plugins", "bench")
+UNTESTED = ("tests", "docs")  # folders whose programs need no tests of their own
 FIRST_COMMENT = re.compile(r"/\*(.*?)\*/", re.S)
 SENTENCE = re.compile(r"(?:^|\s)(?:(\S+) covers|(\S+) and (\S+) cover) this file\.(?=\s|$)")
 TEST = re.compile(r"_test\.(c|sh)$|_check\.sh$|^tests/.*\.py$")
@@ -20,10 +23,8 @@ TEST = re.compile(r"_test\.(c|sh)$|_check\.sh$|^tests/.*\.py$")
 
 def sources(root):
     """Returns the files that need a test, as paths from the root."""
-    for part in PARTS:
-        for folder, _, names in os.walk(os.path.join(root, part)):
-            yield from (os.path.relpath(os.path.join(folder, name), root) for name in sorted(names)
-                        if name.endswith(".c") and not name.endswith(("_test.c", "_fuzz.c")))
+    return [path for path in tree.files(root) if path.split("/")[0] not in UNTESTED
+            and path.endswith(".c") and not path.endswith(("_test.c", "_fuzz.c"))]
 
 
 def tests_named(text):
@@ -76,6 +77,7 @@ def self_test():
         "lib/a/half.c": "/* beside_test.c and\n * tests/b/gone_test.sh cover this file. */\n",
         "sched/away.c": "/* beside_test.c covers this file. */\n",
         "ilp/support.c": "/* tests/b/support.c covers this file. */\n",
+        "new/part.c": "int x;\n",
         "bench/script.c": "/* bench/make.py covers this file. */\n",
         "bench/make.py": "",
         "lib/a/long.c": "/* lib/a/beside_test.c covers this file. */\n",
