@@ -254,7 +254,8 @@ static void forced_strategies_go_over_all(void **state)
         slc_plan_request request = {.strategy = specs[s], .schedule = "one_ahead", .forced = forced};
         slc_plan_answer answer;
         assert_int_equal(slc_plan_for_budget(&t.job, &request, &answer), SLUICE_OK);
-        for (uint32_t u = 0; u < t.job.unit_count; u += 2) assert_int_equal(answer.plan->strategies[u], SLC_OSS);
+        for (uint32_t u = 0; u < t.job.unit_count; u += 2)
+            assert_int_equal(answer.plan->strategies[u], slc_unit_strategy(&t.job, &t.job.units[u], SLC_OSS));
         slc_plan_destroy(answer.plan);
     }
 }

@@ -67,6 +67,21 @@ static uint32_t late_too_early(const slc_job *job, slc_plan *plan)
     return SLC_NONE;
 }
 
+static bool waits_for(const slc_item *item, uint32_t before)
+{
+    for (uint32_t a = 0; a < item->after_count; a++)
+        if (!item->after[a].previous && item->after[a].item == before) return true;
+    return false;
+}
+
+/* Returns true if a slot waits for the item. What comes before the item then holds the slot up through it alone. */
+static bool holds_a_slot(const slc_plan *plan, uint32_t item)
+{
+    for (uint32_t i = item + 1; i < plan->train.item_count; i++)
+        if (plan->train.items[i].kind == SLC_ITEM_SLOT && waits_for(&plan->train.items[i], item)) return true;
+    return false;
+}
+
 /* The reduction becomes late, its update does not. */
 static uint32_t outrun(const slc_job *job, slc_plan *plan)
 {
@@ -74,6 +89,7 @@ static uint32_t outrun(const slc_job *job, slc_plan *plan)
     uint32_t last = job->micro_batches - 1, agree = find_kind(plan, SLC_ITEM_AGREE, 0);
     for (uint32_t i = 0; !job->barrier && items[agree].late && i < plan->train.item_count; i++) {
         if (items[i].kind != SLC_ITEM_ALL_REDUCE || items[i].micro_batch != last || items[i].late) continue;
+        if (holds_a_slot(plan, i)) continue;
         for (uint32_t k = i + 1; k < plan->train.item_count; k++)
             if (items[k].unit == items[i].unit && !items[k].late && runs_share_blocks(&items[i], &items[k])) {
                 items[i].late = true;
@@ -288,6 +304,16 @@ static uint32_t results_are_gone(const slc_job *job, slc_plan *plan)
     return given_up(plan, SLC_BUFFER_RESULTS);
 }
 
+static const char WAIT[] = "may start before";
+
+/* Returns true if a fault takes a wait away. Others may have been implied by it, and the validator names the first that
+ * is missing. */
+static bool is_wait(const char *words)
+{
+    return !strncmp(words, WAIT, strlen(WAIT));
+}
+
+/* Each fault is named by its item, and in some plan by its own words. */
 static void faults_are_named(void **state)
 {
     (void)state;
@@ -332,11 +358,12 @@ static void faults_are_named(void **state)
             uint32_t item = faults[f].make(&t.job, plan);
             if (item != SLC_NONE) {
                 assert_int_equal(slc_plan_validate(&t.job, plan), SLUICE_ERR_FORMAT);
+                const char *error = sluice_last_error();
+                const bool named = strstr(error, faults[f].words);
                 snprintf(name, sizeof name, "step item %u (", item);
-                if (!strstr(sluice_last_error(), name) || !strstr(sluice_last_error(), faults[f].words))
-                    fail_msg("job %llu, item %u, \"%s\": %s", (unsigned long long)seed, item, faults[f].words,
-                             sluice_last_error());
-                missing -= !made[f]++;
+                if (!strstr(error, name) || !(named || (is_wait(faults[f].words) && strstr(error, WAIT))))
+                    fail_msg("job %llu, item %u, \"%s\": %s", (unsigned long long)seed, item, faults[f].words, error);
+                missing -= named && !made[f]++;
             }
             slc_plan_destroy(plan);
         }

@@ -31,7 +31,7 @@ static void agrees_with_float64(void **state)
             memset(v, 0, count * sizeof *v);
             double *w64 = test_widen(count, w), *m64 = test_doubles(count), *v64 = test_doubles(count);
             for (int step = 1; step <= 4; step++) {
-                float *g = test_uniform_floats(count, -0.1f, 0.1f, 10 + (uint64_t)step);
+                float *g = test_gradients(SLUICE_FP32, count, 10 + (uint64_t)step);
                 double *g64 = test_widen(count, g);
                 slc_adamw_settings settings = settings_at(step);
                 const slc_adamw_range range = {

@@ -32,7 +32,7 @@ static parameter parameter_create(uint64_t count, bool mask, bool counts_masked,
     for (uint64_t i = 4; i < count; i += 9) v[i] = 0;
     parameter p = {.range = {.count = count,
                              .value = test_uniform_floats(count, -1, 1, 1),
-                             .momentum = test_uniform_floats(count, -0.1f, 0.1f, 2),
+                             .momentum = test_gradients(SLUICE_FP32, count, 2),
                              .fresh = test_uniform_floats(count, 1e-4f, 1e-2f, 4),
                              .exp_avg_sq = v,
                              .rounded = count % 2 ? test_floats(count) : NULL,
@@ -132,7 +132,7 @@ static void step_in_pieces(parameter *p, sluice_stream *stream, sluice_dtype dty
 static void check_gradients(uint64_t count, sluice_dtype dtype, int flags)
 {
     const uint64_t pieces[] = {UINT64_MAX / 2, 4096, 16};
-    char *gradient = test_uniform_typed(dtype, count, -0.1f, 0.1f, 7);
+    char *gradient = test_gradients(dtype, count, 7);
     double *wide = test_widen_typed(dtype, count, gradient);
     float *first[3] = {0};
     numbers first_numbers;

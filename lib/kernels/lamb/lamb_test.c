@@ -58,14 +58,9 @@ static void model_destroy(model *m)
     test_release(m->bins), test_release(m->norms), test_release(m);
 }
 
-/* Gradients of the parameter of one element have one sign. Otherwise those of several steps may cancel each other, and
- * what is left of its momentum has too few digits to compare. */
 static void draw_gradients(void **gradient, sluice_dtype dtype, int step)
 {
-    for (uint64_t p = 0; p < PARAMETERS; p++) {
-        const float lowest = counts[p] == 1 ? 0.05f : -0.1f;
-        gradient[p] = test_uniform_typed(dtype, counts[p], lowest, 0.1f, 100 * (uint64_t)step + p);
-    }
+    for (uint64_t p = 0; p < PARAMETERS; p++) gradient[p] = test_gradients(dtype, counts[p], 100 * (uint64_t)step + p);
 }
 
 /* Cuts all parameters into ranges of `piece` elements, the last ones first. */

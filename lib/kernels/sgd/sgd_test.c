@@ -33,7 +33,7 @@ static void agrees_with_float64(void **state)
                 memset(m, 0, count * sizeof *m);
                 double *w64 = test_widen(count, w), *m64 = test_doubles(count);
                 for (int step = 1; step <= 4; step++) {
-                    float *g = test_uniform_floats(count, -0.1f, 0.1f, 10 + (uint64_t)step);
+                    float *g = test_gradients(SLUICE_FP32, count, 10 + (uint64_t)step);
                     double *g64 = test_widen(count, g);
                     slc_sgd_args a = form_of(form, step);
                     a.count = count;

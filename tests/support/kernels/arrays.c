@@ -148,6 +148,11 @@ void *test_uniform_typed(sluice_dtype dtype, uint64_t count, float low, float hi
     return typed;
 }
 
+void *test_gradients(sluice_dtype dtype, uint64_t count, uint64_t seed)
+{
+    return test_uniform_typed(dtype, count, count == 1 ? 0.05f : -0.1f, 0.1f, seed);
+}
+
 void *test_repeated_typed(sluice_dtype dtype, uint64_t count, float low, float high, uint64_t seed)
 {
     const uint64_t drawn = count < 8191 ? count : 8191, bytes = sluice_dtype_bytes(dtype);
@@ -188,6 +193,13 @@ void test_close_typed(const char *what, sluice_dtype dtype, uint64_t count, cons
     if (bf16_bar > 0) bf16_bar = fmax(bf16_bar, 1.02 * test_nrmse(count, ideal, want));
     test_close(what, count, x, want, dtype == SLUICE_BF16 ? bf16_bar : fp32_bar);
     test_release(x), test_release(ideal);
+}
+
+double *test_magnitudes(uint64_t count, const double *of)
+{
+    double *x = test_doubles(count);
+    for (uint64_t i = 0; i < count; i++) x[i] = fabs(of[i]);
+    return x;
 }
 
 void test_close_sums(const char *what, sluice_dtype dtype, uint64_t count, const void *got, const double *want,

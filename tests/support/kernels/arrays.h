@@ -58,6 +58,10 @@ void test_same_bits(const char *what, uint64_t count, const float *got, float **
 /* Returns the numbers in `dtype`, 64-byte aligned; the caller frees them. */
 void *test_typed(sluice_dtype dtype, uint64_t count, const float *from);
 
+/* Gradients of a step, in (-0.1, 0.1). Those of one single element have one sign: if those of several steps cancelled
+ * each other, what is left of its momentum would have too few digits to compare. */
+void *test_gradients(sluice_dtype dtype, uint64_t count, uint64_t seed);
+
 void *test_uniform_typed(sluice_dtype dtype, uint64_t count, float low, float high, uint64_t seed);
 
 /* Gives what test_uniform_typed gives, for millions of numbers, in less time: a drawn piece of odd length is repeated.
@@ -74,6 +78,8 @@ double *test_widen_typed(sluice_dtype dtype, uint64_t count, const void *from);
  * a few large ones dominate the norm: so the bar is never below what rounding the true values costs. */
 void test_close_typed(const char *what, sluice_dtype dtype, uint64_t count, const void *got, const double *want,
                       double fp32_bar, double bf16_bar);
+
+double *test_magnitudes(uint64_t count, const double *of);
 
 /* Compares sums that may nearly cancel. `terms` are sums of the magnitudes of what is added: 3 additions in a row round
  * by at most 3 * 2^-24 of them, and of random numbers many additions round by less, since partial sums stay small
