@@ -254,6 +254,7 @@ static void forced_strategies_go_over_all(void **state)
         slc_plan_request request = {.strategy = specs[s], .schedule = "one_ahead", .forced = forced};
         slc_plan_answer answer;
         assert_int_equal(slc_plan_for_budget(&t.job, &request, &answer), SLUICE_OK);
+        /* A unit that cannot be oss gets the strategy that slc_unit_strategy makes of it. */
         for (uint32_t u = 0; u < t.job.unit_count; u += 2)
             assert_int_equal(answer.plan->strategies[u], slc_unit_strategy(&t.job, &t.job.units[u], SLC_OSS));
         slc_plan_destroy(answer.plan);

@@ -44,7 +44,7 @@ def anchors(path):
 
 def check_links(root):
     links = 0
-    for path in sorted(pages(root)):
+    for path in pages(root):
         name = os.path.relpath(path, root)
         for target, anchor in LINK.findall(FENCE.sub("", read(path))):
             if "://" in target or target.startswith("mailto:"):
@@ -128,7 +128,7 @@ def check_options(sluice, root):
     lab = os.path.join(os.path.dirname(sluice), "sluice-lab")
     known = {"sluice": known_options(sluice), "sluice-lab": known_options(lab)}
     uses = 0
-    for path in sorted(pages(root)):
+    for path in pages(root):
         for program, command, option in used_options(read(path)):
             uses += 1
             if command in known[program] and option not in known[program][command]:
@@ -175,7 +175,7 @@ def bare_preloads(text):
 
 
 def check_preloads(root):
-    for path in sorted(pages(root)):
+    for path in pages(root):
         yield from (f"{os.path.relpath(path, root)}: ld.so finds {name} in few places; give LD_PRELOAD a path"
                     for name in bare_preloads(read(path)))
 
@@ -245,7 +245,7 @@ def sentences(text):
 
 def check_sentences(root):
     count = many = 0
-    for path in sorted(pages(os.path.join(root, "docs"))):
+    for path in pages(os.path.join(root, "docs")):
         for words, sentence in sentences(read(path)):
             count, many = count + 1, many + (words > WORDS_MANY)
             if words > WORDS_MOST:
@@ -318,12 +318,12 @@ def self_test_messages():
 
 def self_test_pages():
     """A status without a row, a row with another number, a page outside of the navigation."""
-    tree = {"include/sluice/status.h": "    SLUICE_OK = 0,\n    SLUICE_ERR_A = -1, /* a */\n    SLUICE_ERR_B = -2\n",
-            "bench/cli/exit_codes.h": "enum { EXIT_A = 1, EXIT_B = 75 };\n",
-            "docs/errors.md": "| 1 | x |\n| `SLUICE_OK` | 0 | x |\n| `SLUICE_ERR_B` | -3 | x |\n",
-            "docs/README.md": "## Door\n\n- [errors.md](errors.md): x; see [how](other.md)\n", "docs/other.md": "# O\n"}
+    texts = {"include/sluice/status.h": "    SLUICE_OK = 0,\n    SLUICE_ERR_A = -1, /* a */\n    SLUICE_ERR_B = -2\n",
+             "bench/cli/exit_codes.h": "enum { EXIT_A = 1, EXIT_B = 75 };\n",
+             "docs/errors.md": "| 1 | x |\n| `SLUICE_OK` | 0 | x |\n| `SLUICE_ERR_B` | -3 | x |\n",
+             "docs/README.md": "## Door\n\n- [errors.md](errors.md): x; see [how](other.md)\n", "docs/other.md": "# O\n"}
     with tempfile.TemporaryDirectory() as root:
-        for name, text in tree.items():
+        for name, text in texts.items():
             os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
             with open(os.path.join(root, name), "w", encoding="utf-8") as out:
                 out.write(text)

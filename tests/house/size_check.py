@@ -22,7 +22,7 @@ def folders(root):
     found = {}
     for path in tree.files(root):
         if SOURCE.search(path):
-            found.setdefault(os.path.dirname(path), []).append(path)
+            found.setdefault(os.path.dirname(path) or ".", []).append(path)
     return found
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that a reader who opens a file finds its test. Each NAME.c of the tree but those of tests and docs has NAME_test.c
-beside it, or a sentence in its first comment: "TEST covers this file.", "TEST and TEST cover this file." A TEST that
+"""Checks that a reader who opens a file finds its test. Each NAME.c outside of tests and docs has NAME_test.c beside
+it, or a sentence in its first comment: "TEST covers this file.", "TEST and TEST cover this file." A TEST that
 lies beside the file is named by its base name, another one by its path from the root. It is a *_test.c, *_test.sh,
 *_check.sh or a Python script of tests/. A sentence that need not be there is checked too. Tests and fuzzers themselves need
 none.

@@ -1,5 +1,5 @@
-"""The files of a tree that people write, which the checks of this folder look through. include_check.py --self-test and
-the self-tests of the others cover this file."""
+"""Lists the files of a tree that people write; the checks of this folder look through them. size_check.py --self-test
+covers this file."""
 import os
 
 BUILT = ("build", "out")  # folders of the root that builds and runs write

@@ -74,7 +74,8 @@ static bool waits_for(const slc_item *item, uint32_t before)
     return false;
 }
 
-/* Returns true if a slot waits for the item. What comes before the item then holds the slot up through it alone. */
+/* Returns true if a slot waits for the item. Such a slot waits through the item for all that is before it; if the item
+ * became late, the validator might name the slot first, not the update. */
 static bool holds_a_slot(const slc_plan *plan, uint32_t item)
 {
     for (uint32_t i = item + 1; i < plan->train.item_count; i++)
@@ -306,14 +307,14 @@ static uint32_t results_are_gone(const slc_job *job, slc_plan *plan)
 
 static const char WAIT[] = "may start before";
 
-/* Returns true if a fault takes a wait away. Others may have been implied by it, and the validator names the first that
- * is missing. */
+/* Returns true if the words say that a wait is missing. A wait that is taken away may have implied others, and the
+ * validator names the first one that is missing. */
 static bool is_wait(const char *words)
 {
     return !strncmp(words, WAIT, strlen(WAIT));
 }
 
-/* Each fault is named by its item, and in some plan by its own words. */
+/* An error names the item of the fault. It has the fault's own words, in some plan at least if it is a missing wait. */
 static void faults_are_named(void **state)
 {
     (void)state;
@@ -321,7 +322,7 @@ static void faults_are_named(void **state)
         fault make;
         const char *words;
     } faults[] = {
-        {waits_for_nothing, "may start before"},
+        {waits_for_nothing, WAIT},
         {late_gather, "cannot be late"},
         {late_behind_barrier, "cannot be late after a barrier"},
         {late_too_early, "late in another than the last micro-batch"},
@@ -348,10 +349,10 @@ static void faults_are_named(void **state)
         {computes_onebit, "where no onebit unit is updated"},
     };
     enum { FAULTS = sizeof faults / sizeof *faults };
-    uint32_t made[FAULTS] = {0}, missing = FAULTS;
+    uint32_t seen_named[FAULTS] = {0}, missing = FAULTS;
     for (uint64_t seed = 0; seed < JOBS || (missing && seed < JOBS_MOST); seed++)
         for (int f = 0; f < FAULTS; f++) {
-            if (seed >= JOBS && made[f]) continue; /* some faults need a job that is seldom drawn */
+            if (seed >= JOBS && seen_named[f]) continue; /* some faults need a job that is seldom drawn */
             static test_job t;
             char name[24];
             slc_plan *plan = plan_to_damage_of(&t, seed);
@@ -363,12 +364,12 @@ static void faults_are_named(void **state)
                 snprintf(name, sizeof name, "step item %u (", item);
                 if (!strstr(error, name) || !(named || (is_wait(faults[f].words) && strstr(error, WAIT))))
                     fail_msg("job %llu, item %u, \"%s\": %s", (unsigned long long)seed, item, faults[f].words, error);
-                missing -= named && !made[f]++;
+                missing -= named && !seen_named[f]++;
             }
             slc_plan_destroy(plan);
         }
     for (int f = 0; f < FAULTS; f++)
-        if (!made[f]) fail_msg("fault %d is in no plan", f);
+        if (!seen_named[f]) fail_msg("fault %d is in no plan that is refused by its words, \"%s\"", f, faults[f].words);
 }
 
 static void says(const slc_job *job, const slc_plan *plan, const char *words)

@@ -26,12 +26,13 @@ default_schedule() { # of a build: ilp, or portfolio where there is no solver
     "$sluice" info | sed -n 's/^planner  *schedule: \([a-z]*\);.*/\1/p'
 }
 
-share_of_dp() { # SHARE FILE: bytes of a budget: the share of what dp needs in the run of this JSON, apart from what the
-    # program reserves, which no plan makes less: on processors without AVX-512 GEMM has memory of its own
+# SHARE FILE: writes a budget in bytes: what the program reserves, and SHARE of the rest that dp needs in the run of the
+# JSON. No plan makes less of what is reserved; on processors without AVX-512 GEMM has memory of its own.
+share_of_dp() {
     python3 - "$@" <<'PY'
 import json, sys
 run = json.load(open(sys.argv[2]))["runs"][0]
-reserved = run["memory"].get("reserved by the program", 0)
+reserved = run["memory"]["reserved by the program"]
 print(int(reserved + float(sys.argv[1]) * (run["dp_bytes"] - reserved)))
 PY
 }

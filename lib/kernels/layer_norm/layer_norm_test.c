@@ -119,6 +119,7 @@ static void check_backward(const inputs *in, sluice_dtype gradient, bool with_ad
                                                                 .dgamma = dgamma64,
                                                                 .dbeta = dbeta64,
                                                                 .fresh = fresh});
+    /* The sums of the magnitudes of all that dbeta adds up. */
     double *beta_terms = fresh ? test_doubles(in->channels) : test_widen_typed(gradient, in->channels, dbeta0);
     for (uint64_t c = 0; c < in->channels; c++) beta_terms[c] = fabs(beta_terms[c]);
     for (uint64_t i = 0; i < in->count; i++) beta_terms[i % in->channels] += fabs(in->dy64[i]);

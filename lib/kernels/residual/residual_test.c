@@ -42,8 +42,8 @@ static void inputs_destroy(inputs *in)
         test_release(in->dout64);
 }
 
-/* Returns the inputs' magnitudes in float64, and nothing else. What the reference makes of them are the sums of the
- * magnitudes of what it adds. */
+/* Returns the inputs with the magnitudes of their float64 arrays, and no others. From these the reference computes the
+ * sums of the magnitudes of all that it adds. The caller destroys them. */
 static inputs magnitudes_of(const inputs *in)
 {
     inputs m = *in;
@@ -56,6 +56,7 @@ static inputs magnitudes_of(const inputs *in)
 
 #define TERM(in, bit, what) ((in)->terms & (bit) ? (what) : NULL)
 
+/* Returns the output of the reference; the caller frees it. */
 static double *forward_of(const inputs *in)
 {
     double *out = test_doubles(in->count);
@@ -112,6 +113,7 @@ static void check_forward(const inputs *in)
     inputs_destroy(&magnitudes);
 }
 
+/* Fills dx and dscale with the gradients of the reference. */
 static void backward_of(const inputs *in, bool fresh, double *dx, double *dscale)
 {
     slc_residual_backward_ref(&(slc_residual_backward_args){.rows = in->rows,
@@ -135,10 +137,11 @@ static void check_backward(const inputs *in, sluice_dtype gradient, bool fresh)
     double *dscale64 = test_widen_typed(gradient, in->channels, before);
     const slc_dropout *rule = TERM(in, DROPOUT, &in->rule);
     inputs magnitudes = magnitudes_of(in);
-    double *dx_sums = test_doubles(in->count), *dscale_sums = test_magnitudes(in->channels, dscale64);
+    double *unused_dx = test_doubles(in->count), *dscale_sums = test_magnitudes(in->channels, dscale64);
     backward_of(in, fresh, dx64, dscale64);
-    backward_of(&magnitudes, fresh, dx_sums, dscale_sums);
-    for (uint64_t c = 0; c < in->channels; c++) dscale_sums[c] *= 4; /* what is added was rounded up to four times */
+    backward_of(&magnitudes, fresh, unused_dx, dscale_sums);
+    /* Each addend was rounded up to five times before it is added, so that the bar is twice that of a plain sum. */
+    for (uint64_t c = 0; c < in->channels; c++) dscale_sums[c] *= 2;
     float *first_dx = NULL, *first[TEST_KINDS] = {0};
     TEST_EACH_WAY_OF(way, in->count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
@@ -171,7 +174,7 @@ static void check_backward(const inputs *in, sluice_dtype gradient, bool fresh)
         slc_stream_destroy(&stream);
     }
     test_release(dx64), test_release(dscale64), test_release(before), test_release(first_dx), test_release(first[0]),
-        test_release(first[1]), test_release(dx_sums), test_release(dscale_sums);
+        test_release(first[1]), test_release(unused_dx), test_release(dscale_sums);
     inputs_destroy(&magnitudes);
 }
 
@@ -338,7 +341,7 @@ static void check_columns(sluice_dtype dtype, sluice_dtype gradient, uint64_t ro
     const uint64_t count = rows * (stride ? stride : columns);
     void *dy = test_uniform_typed(dtype, count, -1, 1, 1), *before = test_uniform_typed(gradient, columns, -1, 1, 2);
     double *dy64 = test_widen_typed(dtype, count, dy), *want = test_widen_typed(gradient, columns, before);
-    double *sizes64 = test_magnitudes(count, dy64), *terms = test_magnitudes(columns, want);
+    double *magnitudes64 = test_magnitudes(count, dy64), *terms = test_magnitudes(columns, want);
     float *first[TEST_KINDS] = {0};
     const float factor = fresh ? 0 : 0.625f;
     slc_bias_backward_args ref = {.rows = rows,
@@ -349,7 +352,7 @@ static void check_columns(sluice_dtype dtype, sluice_dtype gradient, uint64_t ro
                                   .fresh = fresh,
                                   .factor = factor};
     slc_bias_backward_ref(&ref);
-    ref.dy = sizes64, ref.dbias = terms;
+    ref.dy = magnitudes64, ref.dbias = terms;
     slc_bias_backward_ref(&ref);
     TEST_EACH_WAY_OF(way, count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
@@ -374,7 +377,7 @@ static void check_columns(sluice_dtype dtype, sluice_dtype gradient, uint64_t ro
         slc_stream_destroy(&stream);
     }
     test_release(dy), test_release(before), test_release(dy64), test_release(want), test_release(first[0]),
-        test_release(first[1]), test_release(sizes64), test_release(terms);
+        test_release(first[1]), test_release(magnitudes64), test_release(terms);
 }
 
 static void sums_columns(void **state)

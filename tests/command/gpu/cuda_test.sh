@@ -28,21 +28,21 @@ hash_of() { # FILE
 }
 
 share= # of dp's memory: the budget of each device; empty: none
-limit() { # DEVICE OPTION...: writes that budget in bytes
-    [ -n "$share" ] || return
+budget_of() { # DEVICE OPTION...: writes that budget in bytes, or a word that is refused if dp does not train
+    rm -f "$work/$1.json"
     train "$@" --strategy dp --steps 1
-    share_of_dp "$share" "$work/$1.json"
+    share_of_dp "$share" "$work/$1.json" 2>>"$work/err" || echo unknown
 }
 
 alike() { # NAME OPTION...: both devices' losses agree to 1e-4, with bf16 to 1e-2
-    local name=$1 most=1e-4 limit
+    local name=$1 most=1e-4 budget=()
     shift
     case " $* " in *' bf16 '*) most=1e-2 ;; esac
-    limit=$(limit cpu "$@")
-    train cpu "$@" ${limit:+--budget "$limit"}
+    [ -z "$share" ] || budget=(--budget "$(budget_of cpu "$@")")
+    train cpu "$@" "${budget[@]}"
     check "$name on the host" 0 $code
-    limit=$(limit cuda "$@")
-    train cuda "$@" ${limit:+--budget "$limit"}
+    [ -z "$share" ] || budget=(--budget "$(budget_of cuda "$@")")
+    train cuda "$@" "${budget[@]}"
     check "$name on cuda" 0 $code
     check "$name: losses and peak" yes "$(python3 - "$work/cpu.json" "$work/cuda.json" $most <<'PY' 2>"$work/err"
 import json, sys

@@ -69,8 +69,9 @@ plan --recipe "$work/steps.json"
 check 'one phase where nothing grows' '1 10 4 None; slower equal True' "$(phases "$work/plan.json")"
 
 # Lengths: times of slots follow from the profile's in proportion, or from profiles at shorter lengths. Here they are
-# known: .001 + .002 s + .004 s^2 seconds of a forward, s the share of the longest. What the program reserves is not in
-# the profiles, because GEMM has memory of its own on some processors, which no plan makes less.
+# known: .001 + .002 s + .004 s^2 seconds of a forward, s the share of the longest.
+# The profiles reserve nothing for the program: on some processors GEMM has memory of its own, which no plan makes
+# less, and 90 % of all could be less than any plan needs.
 python3 - "$work" <<'PY'
 import json, sys
 work = sys.argv[1]

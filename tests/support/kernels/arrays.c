@@ -195,10 +195,10 @@ void test_close_typed(const char *what, sluice_dtype dtype, uint64_t count, cons
     test_release(x), test_release(ideal);
 }
 
-double *test_magnitudes(uint64_t count, const double *of)
+double *test_magnitudes(uint64_t count, const double *from)
 {
     double *x = test_doubles(count);
-    for (uint64_t i = 0; i < count; i++) x[i] = fabs(of[i]);
+    for (uint64_t i = 0; i < count; i++) x[i] = fabs(from[i]);
     return x;
 }
 

@@ -58,8 +58,8 @@ void test_same_bits(const char *what, uint64_t count, const float *got, float **
 /* Returns the numbers in `dtype`, 64-byte aligned; the caller frees them. */
 void *test_typed(sluice_dtype dtype, uint64_t count, const float *from);
 
-/* Gradients of a step, in (-0.1, 0.1). Those of one single element have one sign: if those of several steps cancelled
- * each other, what is left of its momentum would have too few digits to compare. */
+/* Returns gradients of a step in `dtype`, in (-0.1, 0.1); the caller frees them. A single element is positive in every
+ * step: if steps cancelled each other, its momentum would have too few digits left to compare. */
 void *test_gradients(sluice_dtype dtype, uint64_t count, uint64_t seed);
 
 void *test_uniform_typed(sluice_dtype dtype, uint64_t count, float low, float high, uint64_t seed);
@@ -79,7 +79,8 @@ double *test_widen_typed(sluice_dtype dtype, uint64_t count, const void *from);
 void test_close_typed(const char *what, sluice_dtype dtype, uint64_t count, const void *got, const double *want,
                       double fp32_bar, double bf16_bar);
 
-double *test_magnitudes(uint64_t count, const double *of);
+/* Returns the absolute values; the caller frees them. */
+double *test_magnitudes(uint64_t count, const double *from);
 
 /* Compares sums that may nearly cancel. `terms` are sums of the magnitudes of what is added: 3 additions in a row round
  * by at most 3 * 2^-24 of them, and of random numbers many additions round by less, since partial sums stay small
