@@ -32,7 +32,7 @@ share_of_dp() {
     python3 - "$@" <<'PY'
 import json, sys
 run = json.load(open(sys.argv[2]))["runs"][0]
-reserved = run["memory"]["reserved by the program"]
+reserved = run["memory"].get("reserved by the program", 0)  # a run that reserves nothing does not list it
 print(int(reserved + float(sys.argv[1]) * (run["dp_bytes"] - reserved)))
 PY
 }
