@@ -143,6 +143,15 @@ static inline bool slc_on_compute_lane(const slc_item *item)
     return item->kind == SLC_ITEM_SLOT || item->on_compute;
 }
 
+/* Returns true if the item itself waits for the item `before` of the same step; what that one waits for does not
+ * count. */
+static inline bool slc_waits_for_item(const slc_item *item, uint32_t before)
+{
+    for (uint32_t a = 0; a < item->after_count; a++)
+        if (!item->after[a].previous && item->after[a].item == before) return true;
+    return false;
+}
+
 static inline bool slc_is_message(slc_item_kind kind)
 {
     return kind == SLC_ITEM_SEND || kind == SLC_ITEM_RECEIVE;

@@ -42,20 +42,13 @@ static sluice_status ask_model(const slc_joint_request *r, const slc_plan *plan,
 
 /* ---- Steps without waits for memory ---- */
 
-static bool waits_for(const slc_item *item, uint32_t before)
-{
-    for (uint32_t a = 0; a < item->after_count; a++)
-        if (!item->after[a].previous && item->after[a].item == before) return true;
-    return false;
-}
-
 /* Returns true if every slot waits for all operations that come before it, as serial's do. */
 static bool slots_wait_for_all(const slc_program *program)
 {
     uint32_t last = SLC_NONE; /* the last operation before item i */
     for (uint32_t i = 0; i < program->item_count; i++) {
         const slc_item *item = &program->items[i];
-        if (item->kind == SLC_ITEM_SLOT && last != SLC_NONE && !waits_for(item, last)) return false;
+        if (item->kind == SLC_ITEM_SLOT && last != SLC_NONE && !slc_waits_for_item(item, last)) return false;
         if (!slc_on_compute_lane(item)) last = i;
     }
     return true;

@@ -67,19 +67,12 @@ static uint32_t late_too_early(const slc_job *job, slc_plan *plan)
     return SLC_NONE;
 }
 
-static bool waits_for(const slc_item *item, uint32_t before)
-{
-    for (uint32_t a = 0; a < item->after_count; a++)
-        if (!item->after[a].previous && item->after[a].item == before) return true;
-    return false;
-}
-
 /* Returns true if a slot waits for the item. Such a slot waits through the item for all that is before it; if the item
  * became late, the validator might name the slot first, not the update. */
 static bool holds_a_slot(const slc_plan *plan, uint32_t item)
 {
     for (uint32_t i = item + 1; i < plan->train.item_count; i++)
-        if (plan->train.items[i].kind == SLC_ITEM_SLOT && waits_for(&plan->train.items[i], item)) return true;
+        if (plan->train.items[i].kind == SLC_ITEM_SLOT && slc_waits_for_item(&plan->train.items[i], item)) return true;
     return false;
 }
 

@@ -98,6 +98,9 @@ static void check_backward(const inputs *in, sluice_dtype gradient, bool with_ad
     double *y64 = test_doubles(in->count), *mean64 = test_doubles(in->rows), *rstd64 = test_doubles(in->rows);
     double *dx64 = test_doubles(in->count), *dgamma64 = test_widen_typed(gradient, in->channels, dgamma0),
            *dbeta64 = test_widen_typed(gradient, in->channels, dbeta0);
+    /* The sums of the magnitudes of all that dbeta adds up. */
+    double *beta_terms = fresh ? test_doubles(in->channels) : test_magnitudes(in->channels, dbeta64);
+    for (uint64_t i = 0; i < in->count; i++) beta_terms[i % in->channels] += fabs(in->dy64[i]);
     slc_layer_norm_forward_ref(&(slc_layer_norm_forward_args){.rows = in->rows,
                                                               .channels = in->channels,
                                                               .epsilon = epsilon,
@@ -119,10 +122,6 @@ static void check_backward(const inputs *in, sluice_dtype gradient, bool with_ad
                                                                 .dgamma = dgamma64,
                                                                 .dbeta = dbeta64,
                                                                 .fresh = fresh});
-    /* The sums of the magnitudes of all that dbeta adds up. */
-    double *beta_terms = fresh ? test_doubles(in->channels) : test_widen_typed(gradient, in->channels, dbeta0);
-    for (uint64_t c = 0; c < in->channels; c++) beta_terms[c] = fabs(beta_terms[c]);
-    for (uint64_t i = 0; i < in->count; i++) beta_terms[i % in->channels] += fabs(in->dy64[i]);
     float *mean = test_floats(in->rows), *rstd = test_floats(in->rows), *first[3][TEST_KINDS] = {{0}};
     for (uint64_t r = 0; r < in->rows; r++) mean[r] = (float)mean64[r], rstd[r] = (float)rstd64[r];
 

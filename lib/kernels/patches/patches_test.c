@@ -111,14 +111,12 @@ static void check_backward(const test_case *t, const uint8_t *masked)
     uint64_t counts[GRADIENTS] = {t->channels, masked ? t->channels : 0, t->positions ? rows * t->channels : 0};
     void *dout = test_uniform_typed(t->dtype, dout_count, -1, 1, 7), *before[GRADIENTS] = {0};
     double *dout64 = test_widen_typed(t->dtype, dout_count, dout), *dx64 = test_doubles(dx_count);
-    double *terms64 = test_doubles(dout_count), *want[GRADIENTS] = {0}, *terms[GRADIENTS] = {0};
-    for (uint64_t i = 0; i < dout_count; i++) terms64[i] = fabs(dout64[i]);
+    double *terms64 = test_magnitudes(dout_count, dout64), *want[GRADIENTS] = {0}, *terms[GRADIENTS] = {0};
     for (int i = 0; i < GRADIENTS; i++) {
         if (!counts[i]) continue;
         before[i] = test_uniform_typed(t->gradient, counts[i], -1, 1, 8 + (uint64_t)i);
         want[i] = t->fresh ? test_doubles(counts[i]) : test_widen_typed(t->gradient, counts[i], before[i]);
-        terms[i] = test_doubles(counts[i]);
-        for (uint64_t k = 0; k < counts[i]; k++) terms[i][k] = fabs(want[i][k]);
+        terms[i] = test_magnitudes(counts[i], want[i]);
     }
     slc_patch_embedding_backward_args args = {.batch = t->batch,
                                               .patches = t->patches,

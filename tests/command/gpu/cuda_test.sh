@@ -34,15 +34,19 @@ budget_of() { # DEVICE OPTION...: writes that budget in bytes, or a word that is
     share_of_dp "$share" "$work/$1.json" 2>>"$work/err" || echo unknown
 }
 
+train_within() { # DEVICE OPTION...: as train, within that budget
+    local budget=()
+    [ -z "$share" ] || budget=(--budget "$(budget_of "$@")")
+    train "$@" "${budget[@]}"
+}
+
 alike() { # NAME OPTION...: both devices' losses agree to 1e-4, with bf16 to 1e-2
-    local name=$1 most=1e-4 budget=()
+    local name=$1 most=1e-4
     shift
     case " $* " in *' bf16 '*) most=1e-2 ;; esac
-    [ -z "$share" ] || budget=(--budget "$(budget_of cpu "$@")")
-    train cpu "$@" "${budget[@]}"
+    train_within cpu "$@"
     check "$name on the host" 0 $code
-    [ -z "$share" ] || budget=(--budget "$(budget_of cuda "$@")")
-    train cuda "$@" "${budget[@]}"
+    train_within cuda "$@"
     check "$name on cuda" 0 $code
     check "$name: losses and peak" yes "$(python3 - "$work/cpu.json" "$work/cuda.json" $most <<'PY' 2>"$work/err"
 import json, sys
