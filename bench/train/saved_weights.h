@@ -20,7 +20,7 @@ typedef struct {
  * written, and there is no --overwrite), PATH, IO. */
 sluice_status slc_saved_weights_check(const slc_training_options *options);
 
-/* Local. Has the folder's disk room for so many parameters? Errors: ARGUMENT (it has not), PATH, IO. */
+/* Local: checks that the folder's disk has room for so many parameters. Errors: ARGUMENT (it has not), PATH, IO. */
 sluice_status slc_saved_weights_check_room(const slc_training_options *options, uint64_t parameters);
 
 /* Collective, between steps. Writes weights, configuration, tokenizer, names of classes, the folder's mark, and what

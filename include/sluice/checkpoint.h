@@ -88,8 +88,8 @@ typedef struct {
     size_t rename_count;
     const char *const *keep; /* of the model, which the checkpoint lacks: they keep the values and states they have */
     size_t keep_count;
-    /* Is called on rank 0 for each parameter that is not loaded under its own name, in one line: what becomes of it.
-     * NULL: nobody is told. */
+    /* Called on rank 0 for each parameter that is not loaded under its own name, with a line that says what becomes of
+     * it. NULL: nobody is told. */
     void (*told)(const char *line, void *context);
     void *context;
 } sluice_checkpoint_list;
@@ -104,9 +104,9 @@ SLUICE_API sluice_status sluice_checkpoint_load_list(sluice_runtime *rt, const c
                                                      const sluice_checkpoint_list *list, void **extra,
                                                      size_t *extra_bytes);
 
-/* Local: is there a whole checkpoint in `dir`, and of how many updates is the one that was saved last? A folder that is
- * not there holds none. *step is set only if *found is. Errors: PATH (no permission), IO (unreadable), ARGUMENT (no
- * folder, or no result), MEMORY. */
+/* Local: tells whether `dir` has a whole checkpoint, and of how many updates the one is that was saved last. A folder
+ * that is not there holds none. *step is set only if *found is. Errors: PATH (no permission), IO (unreadable),
+ * ARGUMENT (no folder, or no result), MEMORY. */
 SLUICE_API sluice_status sluice_checkpoint_latest(const char *dir, bool *found, uint64_t *step);
 
 /* Local: only the extra bytes of the latest (or of `dir`, if it is a checkpoint), checked; the caller frees *extra.

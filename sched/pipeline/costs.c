@@ -343,8 +343,8 @@ static void list_end(listing *l, uint32_t stage)
 
 /* ---- Gathers in each micro-batch ---- */
 
-/* Does the window that a unit needs in a layer's slot begin there, and not in the slot of the layer that runs before
- * it? */
+/* Returns true if the window that a unit needs in a layer's slot begins there, and not in the slot of the layer that
+ * runs before it. */
 static bool begins_in(const slc_unit *unit, uint32_t layer, bool backward, uint32_t before)
 {
     bool reads = false, read_before = false;

@@ -177,8 +177,8 @@ static void draw_cuts(uint64_t *seed, uint32_t layers, uint32_t pieces, uint32_t
     }
 }
 
-/* Must the validator miss the end of this claim: an activation that several micro-batches or messages need, or gathered
- * values? */
+/* Returns true if the validator must miss the end of this claim, which is an activation that several micro-batches or
+ * messages need, or gathered values. */
 static bool is_missed(const slc_stage_job *job, const slc_plan *plan, const slc_claim *claim)
 {
     const slc_buffer *buffer = &plan->buffers[claim->buffer];

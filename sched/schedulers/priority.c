@@ -55,7 +55,7 @@ typedef struct {
     bool splits;                 /* some parameter is split by its uses */
     uint64_t slots_a_step, step; /* number of the current step; the last one is written down */
     chain *chains;
-    bool *busy;      /* [units] is the chain's gradient under way? */
+    bool *busy;      /* [units] true while the chain's gradient is under way */
     window *windows; /* by units */
     uint32_t window_count;
     uint32_t *first_window; /* [units + 1] where each unit's windows begin */

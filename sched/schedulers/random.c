@@ -212,8 +212,8 @@ static void add_agreement(draft *d, const runs *reductions, const runs *updates)
     }
 }
 
-/* Must `item` come after `other` because their units are partners, or because it gathers rows, which are named when the
- * previous micro-batch has been computed and whose lists are in use until that one is reduced? */
+/* Returns true if `item` must come after `other` because their units are partners, or because it gathers rows, which
+ * are named when the previous micro-batch has been computed and whose lists are in use until that one is reduced. */
 static bool comes_after(const slc_job *job, const slc_item *item, const slc_item *other)
 {
     const slc_unit *unit = &job->units[item->unit];

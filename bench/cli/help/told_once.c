@@ -25,7 +25,7 @@ typedef struct {
     const char *section, *told, *by;
     const char *head; /* of the table being read, until one of its rows is printed; NULL */
     size_t head_bytes;
-    bool any; /* was a row left out? */
+    bool any; /* a row was left out */
 } printer;
 
 static void print_row(printer *p, const char *line, size_t length, FILE *out)

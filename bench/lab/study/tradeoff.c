@@ -3,7 +3,7 @@
  *
  * - schedule: all layers are fsdp, and the schedule has more and more memory: more overlap, a shorter step;
  * - strategies: the schedule always has as much, and strategies get more and more: fewer gathers, a shorter step;
- * - both: what strategies get the schedule does not have: how long is the step for each share?
+ * - both: what strategies get the schedule does not have, which gives a step time for each share.
  *
  * tests/command/plan/plan_tools_test.sh covers this file. */
 #include "bench/lab/study/study.h"

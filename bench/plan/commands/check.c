@@ -1,5 +1,5 @@
-/* `sluice check`: may a plan run, and how well is it packed? Reading a plan validates it; the output says what was
- * checked. tests/command/plan/plan_tools_test.sh covers this file. */
+/* `sluice check` tells whether a plan may run, and how well it is packed. Reading a plan validates it; the output says
+ * what was checked. tests/command/plan/plan_tools_test.sh covers this file. */
 #include "bench/cli/command.h"
 #include "bench/plan/commands/files.h"
 #include "bench/cli/output/result_file.h"

@@ -22,7 +22,7 @@ sluice_status slc_bench_picture_draw(const slc_bench_results *results, const cha
  * runs have one number. */
 sluice_status slc_bench_micro_batches_draw(const slc_bench_results *results, const char *folder, FILE *out);
 
-/* losses.c compares optimizers. Do the runs use several? If not, the other functions do nothing. */
+/* losses.c compares optimizers. Returns true if the runs use several; if not, the other functions do nothing. */
 bool slc_bench_losses_compare(const slc_bench_results *results);
 /* Prints a row for each optimizer under each throttle and budget: the final loss, also in per cent of the first
  * optimizer's; steps and bytes before and after the freeze; the time of all steps. */

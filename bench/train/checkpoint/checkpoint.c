@@ -109,7 +109,7 @@ static void format_value(const json_t *value, char out[64])
     free(text);
 }
 
-/* ---- Is it the same model, on the same tokens? ---- */
+/* ---- Checks that it is the same model, on the same tokens ---- */
 
 /* The saved size, if it is the name of one; NULL: the model came from weights. */
 static const char *named_size(sluice_model_family family, const json_t *saved)

@@ -7,5 +7,5 @@
  * sluice_checkpoint_latest. */
 sluice_status slc_training_go_on(slc_training_options *options);
 
-/* Collective: has every rank found a checkpoint, or none? Errors: MISMATCH (says which rank has not). */
+/* Collective: checks that every rank has found a checkpoint, or none. Errors: MISMATCH (says which rank has not). */
 sluice_status slc_training_go_on_agree(const slc_training_options *options, sluice_world *world);

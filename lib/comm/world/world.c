@@ -540,7 +540,7 @@ slc_comm *slc_world_comm(sluice_world *world)
     return &world->comm;
 }
 
-/* Has nobody to wait for: the other ranks are imagined, or there are none. */
+/* The world has nobody to wait for: the other ranks are imagined, or there are none. */
 static bool is_alone(const sluice_world *world)
 {
     return world->config.size == 1 || world->imagined;

@@ -30,7 +30,7 @@ sluice_status slc_images_from_idx(const char *path, const uint8_t *bytes, size_t
 sluice_status slc_images_from_csv(const char *path, const uint8_t *bytes, size_t count, slc_images *images);
 sluice_status slc_images_from_folder(const char *path, slc_images *images);
 
-bool slc_table_is_idx(const uint8_t *bytes, size_t count); /* is it IDX with images? */
+bool slc_table_is_idx(const uint8_t *bytes, size_t count); /* true if it is IDX with images */
 
 /* Adds the class of one more image; *room is the number of elements for which `labels` has memory. */
 sluice_status slc_images_add_label(slc_images *images, int32_t label, uint64_t *room);

@@ -82,7 +82,7 @@ static sluice_status read_extra(const char *folder, const slc_manifest_file *wha
     return status;
 }
 
-/* ---- Does it fit this model and optimizer? ---- */
+/* ---- Checks that it fits this model and optimizer ---- */
 
 static sluice_status match_states(loading *l)
 {
@@ -157,7 +157,7 @@ static sluice_status match_params(loading *l)
     return SLUICE_OK;
 }
 
-/* ---- Are all files there, and do they cover every array once? ---- */
+/* ---- Checks that all files are there and cover every array once ---- */
 
 /* Returns true if the range begins an array that each rank has for itself. */
 static bool is_own(const loading *l, const slc_shard_range *range)
@@ -440,7 +440,7 @@ static sluice_status apply_checkpoint(loading *l)
     return status;
 }
 
-/* Under SLUICE_ENGINE_CHECK: have all ranks put the same into their parameters and states? */
+/* Under SLUICE_ENGINE_CHECK, returns an error if ranks have put different bytes into their parameters and states. */
 static sluice_status compare_loaded(const loading *l)
 {
     return slc_error_context(slc_check_call(l->rt, "checkpoint_load", NULL, NULL), "loading %s", l->folder);

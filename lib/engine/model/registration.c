@@ -507,7 +507,7 @@ sluice_dtype sluice_param_dtype(const sluice_param *param)
     return param ? param->dtype : SLUICE_FP32;
 }
 
-/* May be called before commit, so it asks for the type that the job will have. */
+/* The function may be called before commit, so it asks for the type that the job will have. */
 sluice_dtype sluice_param_gradient_dtype(const sluice_param *param)
 {
     if (!param) return SLUICE_FP32;

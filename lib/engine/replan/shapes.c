@@ -122,8 +122,8 @@ static sluice_status make_plan(sluice_runtime *rt, double extent, slc_shape_plan
                                    : slc_engine_share_plan(rt, &request, &out->answer);
 }
 
-/* Is there no plan for steps of the shape, or one that has never been measured and was made from less than is known
- * now? */
+/* Returns true if there is no plan for steps of the shape, or one that has never been measured and was made from less
+ * than is known now. */
 static bool lacks_plan(const sluice_runtime *rt, uint32_t shape, double extent)
 {
     slc_extent_sample samples[SLUICE_SHAPES_MOST + 1];

@@ -19,8 +19,8 @@ typedef struct {
 
 /* ---- A claim that is there while items run ---- */
 
-/* Does the claim made in pass `made` hold while `first` (of pass `first_pass`) and `last` (of the pass that is checked)
- * run, and so in between? */
+/* Returns true if the claim made in pass `made` holds while `first` (of pass `first_pass`) and `last` (of the pass that
+ * is checked) run, and so in between. */
 static bool spans(const memory *m, const slc_claim *claim, int made, int first_pass, uint32_t first, uint32_t last)
 {
     const slc_validation *j = m->j;
@@ -56,8 +56,8 @@ static uint64_t held_from(const memory *m, uint32_t b, uint64_t byte, int first_
     return byte;
 }
 
-/* Are bytes [first_byte, end_byte) of a buffer in memory from `first` to `last`, two items of one step, each byte by
- * one claim? If `first` does not run, there is nothing to keep. */
+/* Returns true if bytes [first_byte, end_byte) of a buffer are in memory from `first` to `last`, two items of one step,
+ * each byte by one claim. If `first` does not run, there is nothing to keep. */
 static bool lives(const memory *m, uint32_t b, uint64_t first_byte, uint64_t end_byte, uint32_t first, uint32_t last)
 {
     const slc_item *items = m->j->program->items;
