@@ -180,8 +180,9 @@ static int by_life(const void *a, const void *b)
     return (int)x->recomputable - (int)y->recomputable;
 }
 
-/* Sums the activations that live from one joined slot to another. An evaluation pass is left out: what it holds within
- * a group is too much by nearly all of the group. */
+/* Sums the activations that live from one joined slot to another. Those of an evaluation pass are left out: a joined
+ * slot would hold the activations of its whole group together, nearly all of which the real pass does not hold at
+ * once. */
 static void join_activations(slc_coarse *c, int64_t *inside)
 {
     const slc_job *job = c->fine->job;
@@ -246,9 +247,9 @@ static uint64_t spared_bytes(const slc_coarse *c, uint32_t layer)
     return most;
 }
 
-/* Gives each joined slot the bytes that it is spared: the limit rises by the most that any of them is, and what others
- * are spared less is added to their workspaces. Were all given the most, an answer would fill the fullest moment with
- * room that is not there, since the layers next to it are hardly joined. */
+/* Gives each joined slot its spared bytes as room. The limit rises by the most that any layer is spared, and the
+ * workspaces of a slot grow by what its own layer is spared less. If every slot had the most, an answer would fill the
+ * fullest moment with room that does not exist, because the layers next to it are hardly joined. */
 static void give_room(slc_coarse *c)
 {
     uint64_t most = 0;
@@ -401,8 +402,8 @@ static bool divide_among_many(refining *r, const slc_flow *flows, uint32_t count
     return true;
 }
 
-/* The flows of one family, by position, go to the members one after another: those that are ready first, or needed
- * first, move first. Few members are alike in their flows. */
+/* Divides the flows of one family, sorted by position, among the members of its unit. Many members move one after
+ * another, and those that are ready or needed first move first. Few members each have the same flows. */
 static bool divide_family(refining *r, const slc_flow *flows, uint32_t count)
 {
     const uint32_t first = r->first[flows[0].unit], members = r->first[flows[0].unit + 1] - first;
@@ -536,7 +537,8 @@ static bool delay_gathers(refining *r)
     return true;
 }
 
-/* A group's last window may join its two slots only in the joined job: its members then have two. */
+/* Adds the windows that a member has beyond those of its joined unit: the joined unit's last window may cover a forward
+ * and a backward slot for which the member has a window each. */
 static bool add_missing_windows(refining *r, const slc_slot_solution *solution)
 {
     const slc_coarse *c = r->coarse;

@@ -116,7 +116,7 @@ static sluice_status search_init(slc_slot_search *search)
     return status ? status : slc_slot_choice_init(&search->best, search->parts->job);
 }
 
-/* Checks that no row shows by itself that no strategies fit; where one does, the program need not be written down. */
+/* Returns an error if some row shows by itself that no strategies fit; then the program need not be written down. */
 static sluice_status check_room(slc_slot_search *search)
 {
     const double limit = (double)search->request->limit;

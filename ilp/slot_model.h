@@ -50,12 +50,13 @@ const char *slc_slot_model_solver(void);
  */
 sluice_status slc_slot_model_solve(const slc_slot_request *request, slc_slot_solution *out);
 
-/* Lower bounds on the step of any valid plan, and so of any answer: with every position, no ties, every micro-batch
- * modelled, and nothing forbidden that an order may do.
- * *relaxed_s: the LP, in which choices may be taken in part. *bound_s: the least of the nodes that branch and bound
- * over the choices has left when it ends or the effort is spent; never below the LP. If it is spent before there is
- * either: the compute alone. A job of more than 128 layers has one bound, by prices of its joined layers; 0: these have
- * no room, or their program would take too much of the effort. */
+/* Finds lower bounds on the step of any valid plan, and so of any answer: with every position, no ties, every
+ * micro-batch modelled, and nothing forbidden that an order may do.
+ * *relaxed_s becomes the optimum of the LP, in which choices may be taken in part. *bound_s becomes the least of the
+ * nodes that branch and bound over the choices has left when it ends or the effort is spent; it is never below the LP.
+ * If the effort is spent before a bound is found, that bound is the compute alone. A job of more than 128 layers has
+ * one bound, by prices of its joined layers; it is 0 if these have no room, or if their program would take too much of
+ * the effort. */
 sluice_status slc_slot_model_bound(const slc_slot_request *request, double *relaxed_s, double *bound_s);
 
 /* Finds the least `limit` for which the model has an answer, and that answer, without overlap (step_s is its time).

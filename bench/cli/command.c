@@ -29,9 +29,9 @@ static void print_help(FILE *out, const slc_tool *program)
     fputs("Documents are in docs/, where errors.md has the table of exit codes.\n", out);
 }
 
-/* Opens those standard files that are closed, for reading only. If standard output was closed, the next file to be
- * opened would else get its number, and with that all that is printed. Now writing to it fails instead, which is an
- * error at the end. */
+/* Opens /dev/null, for reading only, in the place of each standard file that is closed. Otherwise the next file to be
+ * opened would get the number of a closed standard output, and all that is printed would go into it. With /dev/null
+ * there, writing to standard output fails, which is an error at the end. */
 static void open_standard_files(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -40,7 +40,8 @@ static void open_standard_files(void)
 
 static const char *program_name; /* for close_standard_output */
 
-/* Every error of writing to standard output is found here at the latest. Returns whether there was none. */
+/* Closes standard output, which finds every error of writing to it that was not found before. Returns true if there was
+ * none. */
 static bool close_standard_output(void)
 {
     static bool closed;

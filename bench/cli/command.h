@@ -33,7 +33,7 @@ extern const sluice_command slc_command_run;
 extern const sluice_command slc_command_sim;
 extern const sluice_command slc_command_trace;
 
-/* The laboratory; gemm only in a build with oneDNN. */
+/* Commands of `sluice-lab`. slc_command_gemm exists only in a build with oneDNN. */
 extern const sluice_command slc_command_gemm;
 extern const sluice_command slc_command_kernels;
 extern const sluice_command slc_command_overhead;

@@ -1,4 +1,4 @@
-/* The compute threads of a rank if its command line does not say. One thread calls this. */
+/* Finds the number of compute threads of a rank whose command line does not give it. One thread calls this. */
 #pragma once
 
 #include <sluice/status.h>

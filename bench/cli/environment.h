@@ -1,4 +1,4 @@
-/* The machine and the build that results are of. */
+/* Describes the machine and the build with which results were made. */
 #pragma once
 
 #include <jansson.h>

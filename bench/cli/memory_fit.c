@@ -1,4 +1,4 @@
-/* Holds needs of memory against the limits. A limit that the system does not tell refuses nothing. */
+/* Compares the memory that is needed with the limits. A limit that the system does not tell refuses nothing. */
 #include "bench/cli/memory_fit.h"
 
 #include "lib/base/status.h"

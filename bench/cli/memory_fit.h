@@ -1,5 +1,5 @@
-/* Memory of a size that the user has chosen, held against what the host has left: the system ends a process that
- * touches more, or one that has nothing to do with it. */
+/* Checks that memory of a size that the user has chosen fits into what the host has left. If processes touch more than
+ * there is, the system kills one of them, perhaps one that has nothing to do with it. */
 #pragma once
 
 #include "lib/base/host/host_memory.h"

@@ -11,8 +11,8 @@
 
 static const double JOIN_S = 5;
 
-/* Destroys the world. Returns whether this rank is to tell. *code: its exit code, which becomes that of the rank that
- * reports the error as its own. */
+/* Destroys the world. Returns true if this rank is to report the error. *code is this rank's exit code; it becomes that
+ * of the rank that reports the error as its own. */
 static bool is_to_tell(sluice_world *world, sluice_status status, const char *line, int *code)
 {
     int told_code = 0;
@@ -22,7 +22,8 @@ static bool is_to_tell(sluice_world *world, sluice_status status, const char *li
     return tells;
 }
 
-/* The world in which ranks compare an error that came before their world; NULL: alone, or the others do not come. */
+/* Joins a world only to compare an error that came before the ranks' own world. Returns NULL if this rank is alone, or
+ * if the other ranks do not come. */
 static sluice_world *join_to_compare(void)
 {
     sluice_world_config config;

@@ -1,6 +1,6 @@
-/* Errors of a rank, told once in a job: by the lowest rank that has the error, under any launcher. A rank that died, is
- * gone, stalled or absent is told by every rank that finds it. Replaces slc_fail if there may be ranks. One thread.
- */
+/* Reports an error of ranks once in a job, under any launcher: the lowest rank that has the error does it. A rank that
+ * died, is gone, stalled or absent is reported by every rank that finds it. Replaces slc_fail if there may be ranks.
+ * One thread. */
 #pragma once
 
 #include <sluice/world.h>

@@ -5,7 +5,7 @@
 #include "bench/plan/words/strategy_counts.h"
 #include "lib/plan/request.h"
 
-/* All units under one strategy, without overlap, as `train --strategy NAME --schedule serial` plans them. */
+/* A plan with one strategy for all units, without overlap, as `train --strategy NAME --schedule serial` makes it. */
 typedef struct {
     slc_strategy strategy;
     bool recompute; /* all layers that can */
@@ -34,9 +34,9 @@ typedef struct {
     uint32_t plan_count;
 } slc_answers;
 
-/* Answers without a budget of the user's: the smallest budget, the strategies, and plans for 100, 80, 60 and 40 % of
- * the least that dp works in. `effort_s` is nominal seconds of work for each plan; 0: the planner's. Errors: those of
- * slc_survey_profile and of planning but BUDGET. */
+/* Finds the answers that need no budget of the user's: the smallest budget, the strategies, and plans for 100, 80, 60
+ * and 40 % of the least that dp works in. `effort_s` is nominal seconds of work for each plan; 0: the planner's.
+ * Errors: those of slc_survey_profile and of planning but BUDGET. */
 sluice_status slc_answers_find(const slc_survey *survey, double effort_s, slc_answers *out);
 
 /* Plans under the training options' strategy, schedule, recomputation and budget. The caller destroys *profile and
@@ -44,7 +44,8 @@ sluice_status slc_answers_find(const slc_survey *survey, double effort_s, slc_an
 sluice_status slc_answers_plan(const slc_survey *survey, double effort_s, slc_profile **profile,
                                slc_plan_answer *answer);
 
-/* Plans so with a profile that there is, and with other times of its job. Errors: those of planning. */
+/* Plans as slc_answers_plan does, but with an existing profile and with other times of its job. Errors: those of
+ * planning. */
 sluice_status slc_answers_plan_with(const slc_survey *survey, double effort_s, const slc_profile *profile,
                                     const slc_times *times, slc_plan_answer *answer);
 

@@ -10,8 +10,8 @@ typedef struct {
     slc_plans_by_length plans;
 } slc_length_plans;
 
-/* Plans for the shapes that the options of the survey have, within so many bytes; 0: there are none. The caller frees
- * *out, after an error too. Errors: those of slc_survey_profile and of planning. */
+/* Plans within `budget_bytes` for the shapes that the survey's options ask for; with a budget of 0 there are no such
+ * plans. The caller frees *out, after an error too. Errors: those of slc_survey_profile and of planning. */
 sluice_status slc_length_plans_make(const slc_survey *survey, slc_phase_plan whole, uint64_t budget_bytes,
                                     double effort_s, slc_length_plans *out);
 void slc_length_plans_free(slc_length_plans *plans);

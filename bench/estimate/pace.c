@@ -164,8 +164,8 @@ sluice_status slc_pace_of_cluster(const char *name, slc_pace *pace)
 
 /* ---- The link ---- */
 
-/* Round figures to plan with: a network that goes on by itself, and the memory of a host, which the communication
- * threads copy through. */
+/* Round figures for links that were not measured: a network, which moves data by itself, and the memory of a host,
+ * through which the communication threads copy. */
 enum { NETWORK, MEMORY_OF_HOST };
 static const slc_pace links[] = {
     [NETWORK] = {.link_latency_s = 50e-6, .kappa = 0.2, .sigma = 1.1},

@@ -29,8 +29,8 @@ double slc_pace_model_flops(const sluice_model_config *model, uint32_t batch, ui
 sluice_status slc_pace_parse(const char *text, slc_pace *pace);
 /* Sets all of it from a cluster of `sluice profile --made`. Errors: ARGUMENT (the error names all clusters). */
 sluice_status slc_pace_of_cluster(const char *name, slc_pace *pace);
-/* Sets the link from a throttle as "1gbit,50us", or if there is none and all ranks share a host to what memory
- * gives. Errors: ARGUMENT (ranks of several hosts, and nothing says how fast the network is). */
+/* Sets the link from a throttle such as "1gbit,50us". Without a throttle, ranks that all share a host get the link of
+ * the host's memory. Errors: ARGUMENT (ranks of several hosts, and nothing says how fast the network is). */
 sluice_status slc_pace_link(const char *throttle, bool one_host, slc_pace *pace);
 
 /* Replaces a profile's times. A layer's forward takes its matrix products' FLOPs (2 for each parameter and row; for
@@ -38,6 +38,7 @@ sluice_status slc_pace_link(const char *throttle, bool one_host, slc_pace *pace)
  * keeps twice through memory; its backward takes twice that. */
 void slc_pace_set_times(const slc_pace *pace, const sluice_model_config *model, uint32_t batch, uint32_t length,
                         slc_profile *profile);
-/* Sets the times of slots and recomputations alone, of a micro-batch that fills this share of the job's activations. */
+/* Sets only the times of slots and recomputations, for a micro-batch that fills the share `filled` of the job's
+ * activations. */
 void slc_pace_set_slots(const slc_pace *pace, const sluice_model_config *model, uint32_t batch, uint32_t length,
                         double filled, const slc_job *job, slc_times *times);

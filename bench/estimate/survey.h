@@ -16,8 +16,9 @@ typedef struct {
     char no_data[SLC_ERROR_BYTES]; /* why they are not counted; "": they are */
 } slc_survey;
 
-/* Finds the model, and opens the data once to know what they keep. Data that was not asked for and cannot be opened is
- * not counted, and no_data says so. Errors: those of slc_training_model and of slc_training_data_open (--data). */
+/* Finds the model, and opens the data once to learn how much memory they keep. If the user did not ask for the data and
+ * they cannot be opened, they are not counted, and no_data says why. Errors: those of slc_training_model and of
+ * slc_training_data_open (--data). */
 sluice_status slc_survey_begin(slc_survey *survey);
 
 /* The parts of a request that decide which layers are fused. */

@@ -164,7 +164,7 @@ static sluice_status evaluate_inputs(evaluation *e)
 static const double MOST = UINT32_MAX;
 static const char *const headings[] = {[2] = "With --data:", [3] = "With --inputs:", [4] = "With both:"};
 
-/* Sets one of training's options that mean here what they mean there. */
+/* Sets an option of `sluice train` that means the same in `sluice eval`. */
 static sluice_status set_data(void *options, const slc_option *row, char *text)
 {
     return slc_training_option_set(&((slc_eval_options *)options)->data, row->name, text);

@@ -21,10 +21,10 @@ typedef struct {
     sluice_model *model;
 } slc_eval_model;
 
-/* Makes a model of out->config on a runtime of one rank and loads the weights. data_bytes: memory of the host that data
- * take and the budget counts too, if the model is in the same memory. keeps_gradients: instead of updating anything,
- * steps keep their gradients; else there are none. The caller destroys, after an error too. Errors:
- * UNSUPPORTED (several ranks); those of creating a model and of loading weights. */
+/* Makes a model of out->config on a runtime of one rank and loads the weights. data_bytes is the memory of the host
+ * that data take; the budget counts it too if the model is in the host's memory. With keeps_gradients a step keeps its
+ * gradients and updates nothing; otherwise there are no gradients. The caller destroys *out, after an error too.
+ * Errors: UNSUPPORTED (several ranks); those of creating a model and of loading weights. */
 sluice_status slc_eval_model_create(const slc_eval_options *options, uint32_t batch, uint32_t length,
                                     uint64_t data_bytes, bool keeps_gradients, slc_eval_model *out);
 void slc_eval_model_destroy(slc_eval_model *model);

@@ -15,10 +15,10 @@ typedef struct {
     size_t bytes;
 } slc_text_piece;
 
-/* weights: what --weights names, of this model, or NULL: it has first values; tokenizer: what --tokenizer names, or
- * NULL: what lies with the weights. Strings stay the caller's. The caller closes it. Errors: those of
- * slc_tokenizer_open; ARGUMENT (a tokenizer of more tokens than the model has); FORMAT, PATH, IO (the files that name
- * the tokens); MEMORY. */
+/* Opens the text of a model. `weights` is what --weights names, or NULL if the model has first values; `tokenizer` is
+ * what --tokenizer names, or NULL for the tokenizer that lies with the weights. Strings stay the caller's, who also
+ * closes *out. Errors: those of slc_tokenizer_open; ARGUMENT (a tokenizer of more tokens than the model has); FORMAT,
+ * PATH, IO (the files that name the tokens); MEMORY. */
 sluice_status slc_token_text_open(const char *weights, const char *tokenizer, const sluice_model_config *model,
                                   slc_token_text **out);
 void slc_token_text_close(slc_token_text *text); /* NULL is allowed */

@@ -33,8 +33,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The time that ranks have after another one has failed, after they were asked to stop (they may be saving), and after
- * SIGTERM; and the time that output may be stuck while somebody waits for the end. */
+/* Ranks have SPEAK_S to end after another rank has failed, SAVE_S after they were asked to stop (they may be saving),
+ * and TERMINATE_S after SIGTERM. Output may be stuck for STUCK_S while somebody waits for the end. */
 static const double SPEAK_S = 3.0, SAVE_S = 30.0, TERMINATE_S = 2.0, STUCK_S = 1.0;
 
 /* The ranks may move their time limit on while they run; the launcher looks at it this often. */
@@ -361,8 +361,8 @@ static void read_signals(job *j)
     reap(j);
 }
 
-/* Returns true if the rank ended as it was to: by Ctrl-C, or, if rank 0 speaks for itself, in time before its job's
- * end. */
+/* Returns true if the rank ended as it was meant to: after Ctrl-C, or because its job's time was nearly over, if rank 0
+ * speaks for itself. */
 static bool is_as_asked(const job *j, const slc_rank_end *end)
 {
     if (end->killed) return false;

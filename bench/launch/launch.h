@@ -18,8 +18,8 @@ typedef struct {
     int ranks;
     int port;       /* of the rendezvous; 0: a free one is chosen */
     double limit_s; /* the job is ended after this long; 0: never */
-    /* NULL, or memory that the ranks share, where they say by when (slc_clock_ns) they will have moved it on; 0: not
-     * now. The job is ended when that is over. */
+    /* NULL, or memory that the ranks share: a time (slc_clock_ns) by which they will have written a later one there; 0:
+     * there is no limit now. The job is ended when that time is over. */
     const _Atomic uint64_t *limit_at_ns;
     slc_launch_end *end;   /* NULL, or what is told of the job's end */
     const char *timeout_s; /* SLUICE_COMM_TIMEOUT of the ranks; NULL: as it is */

@@ -9,7 +9,7 @@
  * that it wrote. */
 typedef sluice_status (*slc_rank_measure)(const void *context, sluice_world *world, slc_outcome *files);
 
-/* Runs `sluice-lab COMMAND`. What a user has started launches itself with `args` on `ranks` ranks; what is launched
- * joins the world, measures and leaves. A file that could not be written is an error of rank 0 behind all of its work.
- * Prints the error lines; returns the exit code. */
+/* Runs `sluice-lab COMMAND`. A process that a user has started launches itself with `args` on `ranks` ranks; a process
+ * that was launched joins the world, measures and leaves. If a file could not be written, rank 0 fails after all of its
+ * work. Prints the error lines; returns the exit code. */
 int slc_run_on_ranks(int ranks, const char *command, char *const *args, slc_rank_measure measure, const void *context);

@@ -73,8 +73,8 @@ static int find_program(const char *name)
     }
 }
 
-/* A setting without a meaning is told once, and not by each rank. Under another launcher its variables may mean nothing
- * here, and the ranks tell. */
+/* Checks the settings of the world before ranks are started, so that a wrong one is reported once and not by each rank.
+ * Under another launcher its variables may mean nothing here, and the ranks report wrong settings. */
 static sluice_status check_settings(void)
 {
     sluice_world_config config;

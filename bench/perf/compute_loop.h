@@ -15,10 +15,12 @@ sluice_status slc_compute_loop_open(slc_device *device, slc_compute_loop **out);
 sluice_status slc_compute_loop_step(slc_compute_loop *loop); /* one product */
 void slc_compute_loop_close(slc_compute_loop *loop);         /* NULL is allowed */
 
-/* Bracket steps. On a GPU these are queued, and end waits for them. Errors: MEMORY, those of the device. */
+/* slc_compute_loop_begin is called before steps and slc_compute_loop_end after them. On a GPU steps are queued, and
+ * slc_compute_loop_end waits for them. Errors: MEMORY, those of the device. */
 sluice_status slc_compute_loop_begin(slc_compute_loop *loop);
 sluice_status slc_compute_loop_end(slc_compute_loop *loop);
-/* Tell, after end, how many steps lie between two events of the device, and the seconds of a step. */
+/* Called after slc_compute_loop_end: slc_compute_loop_between counts the steps between two events of the device, and
+ * slc_compute_loop_step_s returns the seconds of a step. */
 sluice_status slc_compute_loop_between(const slc_compute_loop *loop, const slc_event *from, const slc_event *to,
                                        double *steps);
 double slc_compute_loop_step_s(const slc_compute_loop *loop);

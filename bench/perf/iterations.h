@@ -18,9 +18,11 @@ void slc_iterations_fini(slc_iterations *iterations); /* a zeroed one is allowed
 
 /* Forgets the shortest and the longest. */
 void slc_iterations_clear(slc_iterations *iterations);
-/* begin: the first iteration begins now; nothing is under way. note: an iteration has ended, or on a GPU, all of its
- * work is in the stream; on the thread that issues it. done: whether a GPU has done all that was noted, which nobody
- * does meanwhile. end: *seconds is the time since begin until the last end; all iterations are done. */
+/* slc_iterations_begin: the first iteration begins now, and nothing is under way. slc_iterations_note: an iteration has
+ * ended, or, on a GPU, all of its work is in the stream; it is called on the thread that issues the work.
+ * slc_iterations_done: returns true if a GPU has done all that was noted; nobody may note meanwhile.
+ * slc_iterations_end: is called when all iterations are done; *seconds becomes the time since begin, on a GPU until the
+ * last end. */
 sluice_status slc_iterations_begin(slc_iterations *iterations);
 sluice_status slc_iterations_note(slc_iterations *iterations);
 bool slc_iterations_done(const slc_iterations *iterations);

@@ -132,8 +132,8 @@ static sluice_status look_at_gpu(const slc_perf *perf)
                      (unsigned long long)facts.memory_bytes, facts.name);
 }
 
-/* Holds what this rank is about to take against its host, before any rank has taken anything. If a GPU has the buffers,
- * the host has copies of them. */
+/* Checks that this rank's host has room for what the rank is about to take, before any rank has taken anything. If a
+ * GPU has the buffers, the host has copies of them, and the GPU is checked too. */
 static sluice_status look_at_host(const slc_perf *perf, const uint64_t *hosts)
 {
     const layout l = lay_out(perf);
@@ -535,9 +535,9 @@ static sluice_status count_wrong_elements(slc_perf *perf, uint64_t elements, uin
 
 /* ---- Plain copies ---- */
 
-/* Lists the pieces that a plain copy moves to read and write as many bytes as the operation, each line as often: a
- * gather's copy is the gather itself, without a word between ranks; a sum's copy reads equal shares of what all ranks
- * hold, in other lines than its peers. Returns the number of pieces. */
+/* Lists the pieces of a plain copy that reads and writes as many bytes as the operation, and each cache line as often.
+ * The copy for a gather is the gather itself, but ranks do not wait for each other. The copy for a sum reads equal
+ * shares of what all ranks hold, in other lines than the other ranks read. Returns the number of pieces. */
 static uint64_t list_pieces(const slc_perf *perf, uint64_t bytes)
 {
     const uint64_t n = perf->ranks, rank = (uint64_t)perf->rank, part = bytes / n;

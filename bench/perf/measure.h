@@ -27,7 +27,8 @@ typedef struct {
 } slc_perf_config;
 
 typedef struct {
-    /* The whole buffer's, as slc_perf_size rounds them; 0, not on a GPU: ranks meet, and no data moves. */
+    /* Size of the whole buffer, as slc_perf_size rounds it. 0, which a GPU does not take: ranks meet, and no data
+     * moves. */
     uint64_t bytes;
     /* Elements that a rank gives (gather) or gets (reduce_scatter, send_receive); all elements for the others. */
     uint64_t count;
@@ -35,11 +36,11 @@ typedef struct {
     double time_min_s, time_max_s;                 /* the shortest and the longest of any iteration on any rank */
     double algorithm_bytes_per_s, bus_bytes_per_s; /* as in nccl-tests, doc/PERFORMANCE.md */
     uint64_t wrong;                                /* number of wrong elements on all ranks */
-    /* A rank's floating-point operations per second where `beside` asks for them, without and with communication, mean
-     * over ranks; all ranks compute at the same time. */
+    /* With `beside`: a rank's floating-point operations per second, without and with communication, mean over ranks;
+     * all ranks compute at the same time. */
     double compute_alone, compute_beside;
-    /* The time, where `copy` asks for it, of plain copies in all ranks at once, from the memory that the operation
-     * reads to this rank's, of half as many bytes as the operation has to read and write; 0: there is none. */
+    /* With `copy`: the time of plain copies in all ranks at once, from the memory that the operation reads to this
+     * rank's, of half as many bytes as the operation has to read and write; 0: it was not measured. */
     double copy_time_s;
 } slc_perf_row;
 

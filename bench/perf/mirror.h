@@ -16,7 +16,7 @@ typedef struct {
 sluice_status slc_mirror_init(sluice_stream *stream, char *buffer, uint64_t bytes, slc_mirror *out);
 void slc_mirror_fini(slc_mirror *mirror);
 
-/* give copies the first `bytes` of what the host wrote to the buffer; take copies the buffer's to where the host reads.
- * No operation may be under way. Errors: those of the device. */
+/* slc_mirror_give copies the first `bytes` that the host wrote to the buffer; slc_mirror_take copies those of the
+ * buffer to where the host reads. No operation may be under way. Errors: those of the device. */
 sluice_status slc_mirror_give(slc_mirror *mirror, uint64_t bytes);
 sluice_status slc_mirror_take(slc_mirror *mirror, uint64_t bytes);

@@ -123,7 +123,7 @@ static bool is_given(const slc_perf_options *o, const char *name)
 
 enum { MOST_ON_GPU = 1 << 14, HOST_BLOCK = 1 << 20, GPU_BLOCK = 16 << 20 };
 
-/* Says what only the host's memory has. */
+/* Refuses the options that only the host's memory supports, and sizes and counts that a GPU cannot take. */
 static sluice_status check_on_gpu(const slc_perf_options *o)
 {
     const char *refused = *o->path             ? "--path"

@@ -110,8 +110,8 @@ static sluice_status note_failure(launcher *l, const char *why)
     return SLUICE_OK;
 }
 
-/* Called when the ranks ended with an error. If it was that of a cell, notes it there, and new ranks can go on after
- * the cell; else the sweep ends with their exit code. */
+/* Called when the ranks ended with an error. If it happened in a cell, it is noted there, and new ranks can go on after
+ * the cell; otherwise the sweep ends with the ranks' exit code. */
 static sluice_status go_on_after(launcher *l, const slc_launch_end *end, int code)
 {
     char late[64];
@@ -120,7 +120,7 @@ static sluice_status go_on_after(launcher *l, const slc_launch_end *end, int cod
     l->next = reached;
     snprintf(late, sizeof late, "it took longer than --cell-timeout %g", l->options->cell_timeout_s);
     if (atomic_load(&l->way->running)) {
-        /* A limit that has moved on was that of the cell before. */
+        /* If the limit that was over has been moved on since, it was that of the cell before. */
         if (end->limit_ns && end->limit_ns != atomic_load(&l->way->limit_at_ns)) return SLUICE_OK;
         return note_failure(l, end->limit_ns ? late : end->failures);
     }

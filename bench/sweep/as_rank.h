@@ -3,6 +3,7 @@
 
 #include "bench/sweep/options/options.h"
 
-/* Run a part of a sweep, or of a trade-off, as one rank of its world, and return the exit code of this rank. */
+/* Both functions run a part of a sweep, or of a trade-off, as one rank of its world, and return this rank's exit
+ * code. */
 int slc_bench_as_rank(slc_bench_options *options);
 int slc_bench_tradeoff_as_rank(slc_bench_options *options);

@@ -22,8 +22,8 @@ typedef struct {
 bool slc_bench_budgets_are_found(const slc_bench_options *options);
 /* Replaces each "auto:N" of the list by budgets between these ends. Errors: MEMORY. */
 sluice_status slc_bench_budgets_set(slc_bench_options *options, const slc_bench_ends *ends);
-/* Collective: the same on all ranks. *ends: those that rank 0 knows already; if it knows none they are found, and
- * the profile from which they follow is left as profile.json in the output folder. Nothing is done without an "auto:N".
- * Errors: those of training; MEMORY. */
+/* Collective: the result is the same on all ranks. *ends are the ends that rank 0 knows already. If it knows none, they
+ * are found, and the profile from which they follow is left as profile.json in the output folder. Without an "auto:N"
+ * nothing is done. Errors: those of training; MEMORY. */
 sluice_status slc_bench_budgets_find(sluice_world *world, slc_bench_options *options,
                                      const volatile sig_atomic_t *stops, slc_bench_ends *ends);

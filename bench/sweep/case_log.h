@@ -17,9 +17,9 @@ typedef struct {
     slc_training_log *log;        /* NULL: none */
 } slc_case_log;
 
-/* Opens the log of a run, and replaces what an interrupted one left. `attempt`: from 0, of a run that is made again. A
- * log that cannot be written is no error of the sweep: a warning says so, and there is none. The struct stays where it
- * is until slc_case_log_end. */
+/* Opens the log of a run, and replaces what an interrupted run has left. `attempt` is 0 for the first attempt at a run,
+ * and counts those after it. A log that cannot be written is no error of the sweep: a warning says so, and the run has
+ * no log. The struct stays where it is until slc_case_log_end. */
 void slc_case_log_begin(slc_case_log *log, const char *output, const slc_bench_case *one, uint32_t attempt);
 void slc_case_log_step(slc_case_log *log, const slc_training_step *step);
 /* Closes the files; a warning says what is not on the disk. */

@@ -62,7 +62,7 @@ static void set_date(json_t *row)
     json_object_set_new(row, "date", json_string(slc_date_now(date)));
 }
 
-/* Adds what `row` does not say itself. */
+/* Appends a row, with the members that it lacks from the row of its case. Takes the row over. */
 static sluice_status append_row(json_t *rows, json_t *row, const slc_bench_case *one)
 {
     json_t *place = slc_bench_case_row(one);
@@ -88,7 +88,7 @@ sluice_status slc_bench_results_add(slc_bench_results *results, const sluice_wor
     return status;
 }
 
-/* Removes the rows of a list that `unwanted` says. */
+/* Removes the rows of a list for which `unwanted` returns true. */
 static void remove_rows(json_t *rows, bool (*unwanted)(const json_t *row, const void *what), const void *what)
 {
     for (size_t i = json_array_size(rows); i-- > 0;)
@@ -124,8 +124,8 @@ sluice_status slc_bench_results_add_failure(slc_bench_results *results, const sl
     return SLUICE_OK;
 }
 
-/* Takes a number of bytes from the planner's line, from behind words that stand before it; the line is what people
- * read, so the row says the same. NULL: these words are not in it. */
+/* Takes a number of bytes from the planner's line, after words that stand before it, so that the row says what people
+ * read in the line. NULL: these words are not in the line. */
 static json_t *bytes_after(const char *line, const char *words)
 {
     const char *at = strstr(line, words);

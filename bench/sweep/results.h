@@ -1,5 +1,5 @@
-/* The results of a sweep: an array of runs as in the design's contract, and the cases that did not fit. They are kept
- * as JSON, so that parts of a sweep that ran in other processes can be joined as they are. */
+/* The results of a sweep: an array of runs (docs/formats.md), and the cases that did not fit. They are kept as JSON, so
+ * that parts of a sweep that ran in other processes can be joined as they are. */
 #pragma once
 
 #include "bench/sweep/options/options.h"
@@ -25,8 +25,8 @@ extern const char *const slc_bench_cell_keys[];
 sluice_status slc_bench_results_init(slc_bench_results *out);
 void slc_bench_results_free(slc_bench_results *results);
 
-/* `plan_sha256`: of all that the plan has carried out. `log`: the folder of the run's log below that of the sweep; "":
- * there is none. Errors: MEMORY. */
+/* Adds a run. `plan_sha256` is the hash of all that the plan has carried out. `log` is the folder of the run's log
+ * below that of the sweep; "": there is none. Errors: MEMORY. */
 sluice_status slc_bench_results_add(slc_bench_results *results, const sluice_world *world, const slc_bench_case *one,
                                     const slc_training_result *run, const char *plan_sha256, const char *log);
 /* `why`: the planner's error line, which says what is needed. */

@@ -157,8 +157,9 @@ static sluice_status train_case(const slc_bench_sweep *sweep, const slc_bench_ca
     return slc_error_restore(&kept, status);
 }
 
-/* A run of the demo, which has no repetitions, is made again if the machine was busy, and the faster one counts.
- * Rank 0 decides. On a machine that is busy all the time, half as many runs again are made at most. */
+/* If the machine was busy, a run of the demo, which has no repetitions, is made again, and the faster of the two
+ * counts. Rank 0 decides. On a machine that is busy all the time, the demo makes at most half as many runs again as it
+ * has. */
 static sluice_status repeat_disturbed(const slc_bench_sweep *sweep, const slc_bench_case *one,
                                       slc_bench_progress *progress, slc_training_result *run, left_behind *left,
                                       bool *interrupted)
@@ -183,7 +184,7 @@ static sluice_status repeat_disturbed(const slc_bench_sweep *sweep, const slc_be
     return status;
 }
 
-/* *fits: false if the planner found, on every rank alike, that it does not. */
+/* *fits becomes false if the planner found, on every rank alike, that the run does not fit. */
 static sluice_status run_case(const slc_bench_sweep *sweep, const slc_bench_case *one, slc_bench_progress *progress,
                               bool *fits, bool *interrupted)
 {

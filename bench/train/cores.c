@@ -1,5 +1,6 @@
-/* Counts cores and threads host by host. Ranks that are bound have cores of their own, ranks that are not share all;
- * what a rank has too few of, and what a host has too few of, is each a lower bound of the threads without a core. */
+/* Counts cores and threads host by host. Ranks that are bound to cores have cores of their own; all other ranks share
+ * theirs. There are two lower bounds of the threads without a core: the cores that single ranks lack, and the cores
+ * that the host lacks. */
 #include "bench/train/cores.h"
 
 #include "lib/base/hash/fnv.h"

@@ -1,5 +1,5 @@
-/* The cores that the ranks of a job may use, held against the threads that compute there. A core is one that the system
- * schedules on: if two share a physical one, each counts. */
+/* Compares the cores that the ranks of a job may use with the threads that compute there. A core is one that the system
+ * schedules on: if two of them share a physical core, each counts. */
 #pragma once
 
 #include <sluice/status.h>

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* LEAST_MICRO_BATCHES: the median leaves the first one out, in which memory and products are touched for the first
- * time. LEAST_STEPS: measured cuts have saved up to an eighth of a step. */
+/* LEAST_MICRO_BATCHES: the median leaves out the first micro-batch, which touches memory and matrix products for the
+ * first time. LEAST_STEPS: measuring takes a step, and measured cuts have saved up to an eighth of each step. */
 enum { LEAST_MICRO_BATCHES = 3, LEAST_STEPS = 8 };
 
 bool slc_cut_probe_pays(const slc_training_options *o)

@@ -1,6 +1,6 @@
-/* Measured times for the cuts of a pipeline, and for the prediction of its steps. A runtime like the run's, with cuts
- * by sizes, makes one step; what each layer and the updates took there, and messages take, is told to the run's own
- * runtime. This costs about a step, and changes no bit of the training. */
+/* Measures times for the cuts of a pipeline, and for the prediction of its steps. A second runtime, which is like the
+ * run's but cut by sizes, makes one step. The run's own runtime is then told what each layer, the updates and messages
+ * took. This costs about a step, and changes no bit of the training. */
 #pragma once
 
 #include "bench/train/data/data.h"
@@ -23,14 +23,14 @@ typedef struct {
     sluice_stage_times besides;
 } slc_cut_times;
 
-/* True if there is a pipeline, and the run is long enough for a step more to pay. */
+/* True if there is a pipeline, and the run is so long that one step more pays. */
 bool slc_cut_probe_pays(const slc_training_options *options);
 
-/* Measures, on held-out data and parameters of 0. Collective; the same on every rank. Where the step that measures does
- * not fit the budget, nothing is measured: it holds as many micro-batches as there are stages, three at least, which
- * can be more than the run's. The caller frees the times with slc_cut_times_fini, after an error too. Errors: those of
- * making a runtime and of a step. */
+/* Measures the times on held-out data and with parameters of 0. Collective; the same on every rank. Nothing is measured
+ * if the step that measures does not fit the budget: it holds as many micro-batches as there are stages, at least
+ * three, which can be more than the run's. The caller frees the times with slc_cut_times_fini, after an error too.
+ * Errors: those of making a runtime and of a step. */
 sluice_status slc_cut_probe_measure(const slc_cut_probe *probe, slc_cut_times *out);
-/* Tells them to a runtime with the same layers, before commit. Does nothing where nothing was measured. */
+/* Tells the times to a runtime with the same layers, before commit. Does nothing if nothing was measured. */
 sluice_status slc_cut_times_tell(const slc_cut_times *times, sluice_runtime *rt);
 void slc_cut_times_fini(slc_cut_times *times);

@@ -1,4 +1,5 @@
-/* A step and a save are foretold from the longest of the latest, with room for one that takes longer. */
+/* The times of the next step and the next save are predicted from the longest of the latest ones, with room for one
+ * that takes longer. */
 #include "bench/train/deadline.h"
 
 #include "lib/base/clock.h"

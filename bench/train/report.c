@@ -16,7 +16,7 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-/* One of a run's figures at each of its points. */
+/* Lists one of a run's figures at each of its points. */
 static json_t *course_json(const slc_training_course *course, size_t field)
 {
     json_t *all = json_array();

@@ -53,8 +53,8 @@ typedef struct {
     double elapsed_s;
 } slc_training_course;
 
-/* The steps of a run, or of a phase, that its medians are of: the latest under the last plan and of one size, without
- * the first two of these. */
+/* The steps from which the medians of a run, or of a phase, are made: the latest under the last plan and of one size,
+ * without the first two. */
 typedef struct {
     uint64_t first, steps; /* number of the first step of all, from 1; how many there are */
     uint32_t plan;

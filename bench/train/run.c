@@ -296,7 +296,8 @@ static void end_run(training *t)
     slc_training_observer_close(t->observer);
 }
 
-/* Shows the plan that runs, once; `last`: also one that only served to measure, if no other has been shown. */
+/* Shows the plan that runs, once. With `last`, a plan that only served to measure is shown too, if no other has
+ * been. */
 static sluice_status show_plan(training *t, bool last)
 {
     sluice_plan_report plan = SLUICE_INIT(sluice_plan_report);
@@ -372,8 +373,8 @@ static bool is_late(const training *t)
     return t->watch && t->watch->deadline && slc_deadline_after_step(t->watch->deadline, slc_clock_ns());
 }
 
-/* Ranks add up sums over micro-batches, which are rounded once less than means. *stop is never reset. A run whose last
- * step is done is not late. */
+/* Joins what the ranks know of a step. They add up sums over micro-batches, which are rounded once less than means.
+ * *stop is never reset. A run whose last step is done is not late. */
 static sluice_status agree_on_step(training *t, bool last, slc_training_step *step, bool *stop)
 {
     const bool asked = t->watch && t->watch->stops && slc_stop_signals_seen(t->watch->stops) > 0;
@@ -389,8 +390,8 @@ static sluice_status agree_on_step(training *t, bool last, slc_training_step *st
     if (!*stop) t->result->out_of_time = values[3] > 0 && values[1] == 0;
     *stop |= values[1] > 0 || values[3] > 0;
     slc_run_feed_take_targets(&t->feed, values[2]);
-    /* Records are of different lengths. Of those before this run an early checkpoint does not say how many tokens they
-     * had; they were as long as its own. */
+    /* Records have different lengths. An early checkpoint does not say how many tokens the records before this run had;
+     * they are taken to be as long as this run's. */
     if (values[5] > 0 && (t->begun.tokens || !t->begun.sequences))
         step->tokens = t->begun.tokens + (uint64_t)values[4];
     else if (values[5] > 0)
@@ -427,8 +428,8 @@ static sluice_status go_on_saving(training *t, bool begins, bool *last)
                   : slc_training_saves_go_on(&t->saves, &position, last);
 }
 
-/* Ends the save that is under way after the steps, which have ended with `status`. Where all ranks have found the same
- * fault the state before it is saved all the same. */
+/* Ends the save that is under way after the steps, which have ended with `status`. If the run failed because numbers
+ * were not finite, which all ranks find alike, the save is completed all the same. */
 static sluice_status end_saving(training *t, sluice_status status)
 {
     const slc_training_position position = position_of(t);
@@ -492,7 +493,7 @@ static sluice_status run_steps(training *t)
     slc_training_result *result = t->result;
     sluice_status status = SLUICE_OK;
     bool stop = false, last = t->begun.steps >= t->options->steps;
-    /* An evaluation, a sample or a save is due, and waits while weights differ. */
+    /* True while an evaluation, a sample or a save is due; it waits while the ranks' weights differ. */
     bool evaluates = false, samples = false, saves = false;
     if (t->watch && t->watch->deadline)
         slc_deadline_begin(t->watch->deadline, slc_clock_ns(), t->options->save ? checkpoint_bytes(t) : 0);

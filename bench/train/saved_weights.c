@@ -122,8 +122,8 @@ double slc_saved_weights_drops(const slc_training_options *o, const char *option
     return most;
 }
 
-/* Keeps in the folder what the weights' own configuration would drop. The run dropped nothing, because nobody asked for
- * it, but the folder still says what the model was made with. */
+/* Keeps in the saved folder the dropout that the weights' own config.json asks for. The run dropped nothing, because
+ * nobody asked for it, but the folder still says what the model was made with. */
 static sluice_status keep_drops(const slc_training_options *o)
 {
     json_t *from = NULL, *to = NULL;
@@ -186,8 +186,8 @@ static sluice_status write_beside(const slc_saved_weights *s)
 
 /* ---- Writing, and waiting for room ---- */
 
-/* Every rank waits and asks alike, because a rank that makes no call counts as absent. *again: there is room now.
- * Returns once there is, or once a rank was asked to stop. */
+/* Waits until there is room, or until a rank was asked to stop. *again becomes true if there is room. Every rank waits
+ * and asks alike, because a rank that makes no call counts as absent. */
 static sluice_status wait_for_room(const slc_saved_weights *s, int stops_before, bool *again)
 {
     const uint64_t parameters = sluice_model_param_count(sluice_model_get_config(s->model));

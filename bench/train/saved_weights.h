@@ -1,5 +1,5 @@
-/* The folder of --save-weights: may it be written, is there room, what goes into it besides the weights, and what a run
- * does that finds the disk full when all is trained. */
+/* The folder of --save-weights: checks that it may be written and has room, writes what goes into it besides the
+ * weights, and waits if the disk is full when all is trained. */
 #pragma once
 
 #include "bench/train/data/data.h"
@@ -29,6 +29,6 @@ sluice_status slc_saved_weights_check_room(const slc_training_options *options, 
  * or until one more signal to stop gives the weights up. Errors: those of sluice_model_save; PATH, IO, MEMORY. */
 sluice_status slc_saved_weights_write(const slc_saved_weights *saved);
 
-/* Local. What config.json of --weights asks for that this option would say, "dropout" or "drop-path"; 0: nothing, or
- * the weights are no folder. */
+/* Local. Returns the value that config.json of --weights gives in the place of this option, "dropout" or "drop-path";
+ * 0: it gives none, or the weights are no folder. */
 double slc_saved_weights_drops(const slc_training_options *options, const char *option);

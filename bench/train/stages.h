@@ -13,7 +13,7 @@ typedef struct {
     double waited_s; /* median; NaN: no step counts */
 } slc_training_channel;
 
-/* A stage, on that of its replicas which computes longest; bytes are those of the replica that needs most. */
+/* A stage. Times are those of its replica that computes longest, bytes those of its replica that needs most. */
 typedef struct {
     uint64_t planned_bytes, peak_bytes;
     double compute_s, idle_s, exposed_s, end_s; /* medians (sluice_stage_report); NaN: no step counts */

@@ -135,7 +135,7 @@ static uint64_t count_wanted(const slc_training_result *result)
     return result->steps_before + first + WARM_UP_STEPS + LEAST_STEPS;
 }
 
-/* *least_s, if it is wanted: the smallest. `values` has room for all that are kept. */
+/* *least_s becomes the smallest number, unless least_s is NULL. `values` has room for `count` numbers. */
 static double median_of(const double *kept, uint64_t count, double *values, double *least_s)
 {
     if (count) memcpy(values, kept, count * sizeof *values);

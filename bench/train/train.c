@@ -210,8 +210,9 @@ static void close_output(output *out, bool failed)
 
 /* ---- Training ---- */
 
-/* A budget that does for ranks of one host may be too small on several, and nobody should have to queue for machines to
- * learn that. Every rank says the same words if hosts have the same number of ranks. */
+/* Adds advice to the error of a budget that is too small. A budget that is enough for ranks of one host may be too
+ * small on several, and nobody should have to queue for machines to learn that. Every rank says the same words if hosts
+ * have the same number of ranks. */
 static sluice_status name_estimate(sluice_status status, const sluice_world *world)
 {
     const int ranks = sluice_world_size(world), local = sluice_world_local_size(world);
@@ -315,8 +316,8 @@ static sluice_status show_looking(uint64_t done, uint64_t bytes, void *context)
     return SLUICE_OK;
 }
 
-/* Mistakes in the data are told once, before ranks start. A rank that is alone finds what is behind the first lines
- * when it opens them. */
+/* Reports mistakes in the data once, before ranks start. A rank that is alone looks at the first lines only, and finds
+ * later mistakes when it opens the data. */
 static sluice_status look_at_data(const slc_training_options *o)
 {
     looking l = {0};

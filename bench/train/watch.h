@@ -16,8 +16,8 @@ typedef struct {
     /* Called on every rank before the first step, when the memory is laid out. NULL: none. */
     sluice_status (*begun)(sluice_runtime *rt, const slc_training_result *so_far, const slc_training_data *data,
                            void *context);
-    /* Called on every rank, between steps, when the runtime has a plan that it will keep, and of one that only served
-     * to measure at the end of a run that kept no other. NULL: none. */
+    /* Called on every rank, between steps, when the runtime has a plan that it will keep. A plan that only served to
+     * measure is given at the end of a run that kept no other. NULL: none. */
     sluice_status (*planned)(sluice_runtime *rt, void *context);
     /* Called on every rank with a sample (run/samples.h), which is "" but on rank 0. NULL: none. */
     sluice_status (*sampled)(const slc_training_step *step, const char *text, void *context);

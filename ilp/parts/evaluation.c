@@ -1,6 +1,6 @@
 /* The memory of an evaluation pass. It holds activations that training recomputes, so it may need more than any slot of
- * a step. Its slots are rows of the model besides those that training, or another slot of the pass, always exceeds:
- * they would only make the program larger. ilp/slot_model_test.c covers this file. */
+ * a step. The model has a row for each of its slots, except for slots that training, or another slot of the pass,
+ * always exceeds: their rows would only make the program larger. ilp/slot_model_test.c covers this file. */
 #include "ilp/parts/slot_parts.h"
 
 #include "lib/base/status.h"
@@ -109,7 +109,8 @@ static void list_slots(slc_slot_model_parts *parts)
     }
 }
 
-/* Leaves out each slot that another one exceeds even if nothing is gathered for that one. */
+/* Leaves out each slot that, with everything gathered that may be, takes no more than the fullest slot takes with
+ * nothing gathered. */
 static void drop_exceeded(slc_slot_model_parts *parts)
 {
     uint32_t fullest = 0, kept = 0;

@@ -67,8 +67,9 @@ static double held_up_s(const unit_families *s, slc_strategy strategy)
     return on_compute < on_thread ? on_compute : on_thread;
 }
 
-/* An update is charged with the reduction; with a barrier and a gather, with the gather (a SPLIT unit's: with the
- * gather of rows). For bounds it is not: there it has a family of its own. */
+/* Returns the seconds of the link that an update adds to the operation that it is charged with. That is the reduction;
+ * with a barrier the gather, if there is one; for dp with `each` the gather of the gradient; for a SPLIT unit the
+ * gather of rows. For bounds nothing is added, because updates have families of their own there. */
 static double update_s(const unit_families *s, slc_strategy strategy)
 {
     return s->parts->bounding ? 0 : held_up_s(s, strategy);
@@ -185,8 +186,9 @@ static void add_exchange(unit_families *s)
     if (p->bounding && passes > 0) add_family(s, apart);
 }
 
-/* Charges the update before the first gather of a step: with a barrier the unit's own; for rows that of their
- * parameter, which takes its time whatever moves the bytes, if the first slot needs the rows. */
+/* Charges the first gather of a step with the update before it. With a barrier that is the unit's own update. For rows
+ * it is the update of their parameter; if the first slot needs the rows, this update takes its time whatever moves the
+ * bytes. */
 static void add_update_before(const unit_families *s, slc_flow_family *gather)
 {
     const slc_slot_model_parts *p = s->parts;

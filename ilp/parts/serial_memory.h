@@ -29,8 +29,8 @@ void slc_slot_choice_fini(slc_slot_choice *choice);
 /* Returns the largest row of a choice and fills `rows` [memory->rows] with all of them. */
 double slc_serial_peak(const slc_serial_memory *memory, const slc_slot_choice *choice, double *rows);
 
-/* No choice has a largest row below this: each row takes of each unit and layer what is least there. `rows`
- * [memory->rows] is scratch. */
+/* Returns a lower bound of every choice's largest row: the largest row if each unit and layer had, in each row by
+ * itself, the option that takes least there. `rows` [memory->rows] is scratch. */
 double slc_serial_least(const slc_serial_memory *memory, double *rows);
 
 /* Seconds that a choice adds to the step's slots when nothing overlaps. */
@@ -40,10 +40,10 @@ double slc_serial_seconds(const slc_slot_model_parts *parts, const slc_slot_choi
  * recomputes. */
 void slc_least_memory_guess(const slc_serial_memory *memory, slc_slot_choice *choice);
 
-/* Finds the choice of least memory with GLPK (call within slc_glpk_run); if its program
- * were too large, or the effort does not even allow for setting it up, the guess. If the effort lets it come to its
- * end, *proven is true. *work, NULL before, is what it works with: the caller destroys it, also if the solver gave up
- * in the middle. Errors: MEMORY. */
+/* Finds the choice of least memory with GLPK (call within slc_glpk_run). The result is slc_least_memory_guess's choice
+ * if the program would be too large, or if the effort does not even allow for setting it up. *proven becomes true if
+ * the solver came to its end within the effort. *work, NULL before, becomes what the solver works with: the caller
+ * destroys it, also if the solver gave up in the middle. Errors: MEMORY. */
 struct slc_effort;
 struct slc_least_memory;
 sluice_status slc_least_memory_choice(const slc_serial_memory *memory, const struct slc_effort *effort,

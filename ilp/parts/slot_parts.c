@@ -69,10 +69,10 @@ static sluice_status check_request(const slc_slot_request *request)
 }
 
 /* If several strategies move the same bytes in the same ways, only the one that keeps least is an option, as the table
- * of strategies says. Without a barrier (for which dp's gathers need not wait) dp moves as sdp does and keeps more; it
- * only saves the start of one operation, or with `each` that its update goes with the gather instead of the reduction.
- * If that is little, dp is left out too and counted in forgone_s. If blocks move whole, it may decide what fits into a
- * slot, so then dp is only left out if it saves nothing. */
+ * of strategies says. Without a barrier (for which dp's gathers need not wait) dp moves as sdp does and keeps more. It
+ * only saves the start of one operation or, with `each`, charges its update with the gather instead of the reduction.
+ * If that saves little, dp is left out too, and the saving is counted in forgone_s. If blocks move whole, even a little
+ * may decide what fits into a slot; then dp is left out only if it saves nothing. */
 static void drop_dominated(slc_slot_model_parts *parts)
 {
     const slc_job *job = parts->job;

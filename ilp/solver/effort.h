@@ -22,7 +22,7 @@ void slc_effort_limit(const slc_effort *effort, const glp_prob *lp, int most, gl
 /* Runs the simplex method and counts its iterations. Returns what glp_simplex does. */
 int slc_effort_simplex(const slc_effort *effort, glp_prob *lp, const glp_smcp *simplex);
 
-/* A branch and bound under way, of which the solver's callback tells. */
+/* The state of a running branch and bound, which the solver's callback updates. */
 typedef struct {
     const slc_effort *effort;
     int iterations, nodes; /* that are counted already */

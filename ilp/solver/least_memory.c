@@ -108,7 +108,7 @@ void slc_least_memory_guess(const slc_serial_memory *memory, slc_slot_choice *ch
     for (uint32_t l = 0; l < job->layer_count; l++) choice->recompute[l] = slc_recompute_of(memory->parts, l) != 0;
 }
 
-static void look(glp_tree *tree, void *context)
+static void watch_solver(glp_tree *tree, void *context)
 {
     slc_branching_look(context, tree);
 }
@@ -126,7 +126,7 @@ static sluice_status solve(least *l, const slc_effort *effort, slc_slot_choice *
     search.pp_tech = GLP_PP_NONE;
     search.br_tech = GLP_BR_MFV;
     search.mip_gap = 1e-7;
-    search.cb_func = look;
+    search.cb_func = watch_solver;
     search.cb_info = &branching;
     *proven = false;
     if (slc_effort_left_s(effort) <= 0) return SLUICE_OK;

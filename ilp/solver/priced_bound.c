@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Looking at a slot or a row of slots, at an unusual position and at a family (besides those) costs as much as setting
- * up so many cells of a program. */
+/* The costs of looking, in cells of a program that could be set up instead: at a slot or a row of slots, at a position
+ * of a family whose memory does not change evenly (later_bytes is NAN), and at a family besides those. */
 static const double SLOT_CELLS = 0.015, POSITION_CELLS = 0.4, FAMILY_CELLS = 2;
 enum { ROW = 32 };                   /* slots that are passed over together if none of them can be the cheapest */
 enum { ROUNDS = 200, PATIENCE = 6 }; /* evaluations; those without gain before steps are halved */
@@ -100,8 +100,8 @@ static void take_cheaper(pricing *p, uint32_t family, uint32_t position)
     p->family_position[family] = position;
 }
 
-/* Looks for a cheaper slot in [from, end), which lies in one row. Its place there is no cheaper than its least slot_s
- * and the least of the sums, which rise from slot to slot. */
+/* Looks for a cheaper slot in [from, end), which lies in one row. No slot of a row costs less than the row's least
+ * slot_s and the least of the sums, which rise from slot to slot. */
 static void search_row(pricing *p, double seconds, double bytes, uint32_t from, uint32_t end, double *least_s,
                        uint32_t *found)
 {
@@ -341,10 +341,11 @@ static void take_better(pricing *p, double *best_s)
     copy_prices(&p->best, &p->at, p->parts->slots);
 }
 
-/* Finds the best prices to begin with; what p->at weighs becomes *bound_s. Those of the program may be far from the
- * best ones of the real job, or there are none. Others are those of a step in which everything can be hidden, and of
- * one that is busy communicating: there room is worth what hiding a second in it saves. Memory costs what the program
- * says, then nothing. Returns the bound so far. */
+/* Finds the best prices to begin with, leaves them in p->at with their bound in *bound_s, and returns the best bound so
+ * far. The prices in p->at are tried first; they may be far from the best ones of the real job, or all 0. Then room
+ * gets the price of a step in which everything can be hidden, and that of a step that is busy communicating, where room
+ * is worth what hiding a second in it saves. Both are tried with the program's prices of memory, and then with memory
+ * free of charge. */
 static double begin(pricing *p, double until_s, double *bound_s)
 {
     const slc_link *link = &p->parts->times->link;
@@ -402,8 +403,8 @@ static void unfold(pricing *p, const slc_prices *folded, uint32_t folded_micro_b
     }
 }
 
-/* Bytes of a family at a position, summed over half rows; false: they do not change evenly from position to position
- * there. */
+/* Sums the bytes that a family at this position holds over half rows. False: they do not change evenly from position to
+ * position there. */
 static bool sum_held(const slc_slot_model_parts *parts, const slc_flow_family *s, uint32_t position, double *sum)
 {
     slc_lifetime spans[SLC_SPANS_MAX];

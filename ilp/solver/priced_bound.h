@@ -1,7 +1,7 @@
-/* A lower bound of every valid plan from prices alone, without a program: what a second of room in a slot and a byte at
- * a moment cost is set, each unit then takes what is cheapest for itself, and the room and the memory that there are
- * are paid back (Lagrangian relaxation of the model's rows). Any prices of at least 0 give a bound; those of the best
- * answer's own program give a good one, and subgradients improve them. Private to ilp. */
+/* A lower bound of every valid plan from prices alone, without a program (Lagrangian relaxation of the model's rows). A
+ * second of room in a slot and a byte at a moment each have a price. Each unit takes what is cheapest for itself at
+ * these prices, and the price of all the room and memory that exist is subtracted. Any prices of at least 0 give a
+ * bound; those of the best answer's own program give a good one, and subgradients improve them. Private to ilp. */
 #pragma once
 
 #include "ilp/parts/slot_parts.h"

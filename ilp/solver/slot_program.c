@@ -395,8 +395,9 @@ static double put_flow(maker *m, uint32_t family, uint32_t position, double *pre
     return 0; /* the busy column has the cost */
 }
 
-/* With a template: the same family of the next micro-batch, for a reduction that reaches beyond its own micro-batch and
- * for a window that is gathered before its own. */
+/* Returns the same family of the next micro-batch if one micro-batch represents several, for a reduction that reaches
+ * beyond its own micro-batch and for a window that is gathered before its own; SLC_NONE for any other flow. *is_twin
+ * becomes true if the flow is itself the twin of one in the micro-batch before. */
 static uint32_t twin_of(const slc_slot_model_parts *p, uint32_t family, uint32_t position, bool *is_twin)
 {
     const slc_flow_family *s = &p->families[family];

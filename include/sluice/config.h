@@ -17,9 +17,9 @@
 extern "C" {
 #endif
 
-/* When a gradient is not finite: the step's end is an error, or nothing is updated in the step. */
+/* The answer to a gradient that is not finite: the step's end returns an error, or the step updates nothing. */
 typedef enum { SLUICE_NAN_STOP = 0, SLUICE_NAN_SKIP = 1 } sluice_nan_policy;
-/* When gradients of several micro-batches are reduced: once, after the last one, or after each. */
+/* The time at which gradients of several micro-batches are reduced: once, after the last micro-batch, or after each. */
 typedef enum { SLUICE_ACCUMULATE_LAST = 0, SLUICE_ACCUMULATE_EACH = 1 } sluice_accumulate;
 /* The way in which gradients are added over ranks on a GPU: in rank order, so that the bits depend on neither strategy
  * nor plan, or by NCCL's own collectives, whose order follows the sizes of messages but is the same in every run of a
@@ -120,8 +120,9 @@ typedef struct {
                                       sluice_runtime_layer_times_set, estimated ones without them */
 } sluice_config;
 
-/* sluice_config_init for a struct of `struct_size` bytes, for callers in other languages. Writes nothing if `config`
- * is NULL or the size can be none; what a newer struct has more than this library knows becomes 0. */
+/* Does what sluice_config_init does, for a struct of `struct_size` bytes, for callers in other languages. Writes
+ * nothing if `config` is NULL or the struct cannot have this size; fields of a newer struct that this library does not
+ * know become 0. */
 SLUICE_API void sluice_config_init_sized(sluice_config *config, size_t struct_size);
 
 /* Fills in the defaults; a config that it has not filled is refused. They are:

@@ -57,8 +57,9 @@ typedef struct {
     uint32_t vocabulary;              /* gpt2, bert: tokens; beit with SLUICE_HEAD_TOKENS: visual tokens */
     uint32_t context;                 /* gpt2, bert: positions that there are */
     uint32_t types;                   /* bert: token types */
-    /* bert: looking up its row gives no gradient; beyond the vocabulary: none. roberta-prelayernorm needs one: the
-     * table of positions has context + padding + 1 rows, and the first position's is the row padding + 1. */
+    /* The number of the padding token. bert: looking up its row gives no gradient; a number beyond the vocabulary means
+     * that there is none. roberta-prelayernorm needs one: its table of positions has context + padding + 1 rows, and
+     * the row of the first position is padding + 1. */
     uint32_t padding;
     uint32_t image_size, patch_size; /* vit, beit: pixels a side; image_size is a multiple of patch_size */
     uint32_t image_channels;         /* vit, beit */
@@ -77,8 +78,9 @@ typedef struct {
     /* gpt2, bert: the tokens that begin and end a text, plus 1; 0: none. Nothing is computed with them: config.json
      * names them (bos_token_id, eos_token_id). */
     uint64_t begin_token, end_token;
-    /* Stochastic depth, in training: of block i of L, from 0, each of the two branches is left out for a sequence with
-     * probability drop_path i / (L - 1), by itself, and is else multiplied by the inverse of the rest. In [0, 1). */
+    /* Stochastic depth, in training: each of the two branches of block i of L, from 0, is left out for a sequence with
+     * probability p = drop_path i / (L - 1), independently of the other branch, and is otherwise multiplied by 1 / (1 -
+     * p). In [0, 1). */
     double drop_path;
 } sluice_model_config;
 
@@ -115,10 +117,10 @@ typedef struct {
      * GPT-2's and BERT's head has the embedding's, whose table it shares. */
     const char *precision;
     uint64_t dropout_seed; /* dropout and drop_path are functions of it, the step, the sequence and the place */
-    /* The share of each target that is spread over other answers, in [0, 1). Training wants each target with 1 -
-     * label_smoothing and spreads the rest over all classes evenly, as PyTorch's CrossEntropyLoss(label_smoothing=)
-     * does: the losses of sluice_model_backward and sluice_model_loss are of that. sluice_model_evaluate gives the
-     * plain loss. 0: none. */
+    /* The share of each target that is spread over other answers, in [0, 1); 0: none. Training gives each target the
+     * weight 1 - label_smoothing and spreads the rest evenly over all classes, as PyTorch's
+     * CrossEntropyLoss(label_smoothing=) does; sluice_model_backward and sluice_model_loss give the loss with it, and
+     * sluice_model_evaluate gives the plain loss. */
     double label_smoothing;
     /* The model is not trained: its parameters are frozen, so that neither gradients nor optimizer states nor what
      * backward would read takes memory. sluice_model_forward is then UNSUPPORTED. */
@@ -144,10 +146,10 @@ typedef struct {
     /* Lets sluice_model_observe note how much blocks change their inputs. It needs 8 bytes a block and row of the
      * host's memory, which count in the budget on "cpu", and scratch for one block. false: nothing is noted. */
     bool observe;
-    /* Lengths, with length_step and without folds, for which the model registers shapes of the runtime
-     * (sluice_activation_shape), falling, each a multiple of length_step from length_least up and below `length`. Shape
-     * k is for micro-batches of shape_lengths[k - 1] tokens a sequence, or fewer: a step whose micro-batches are no
-     * longer on any rank may have it (sluice_model_shape). At most SLUICE_SHAPES_MOST; copied. */
+    /* The lengths for which the model registers shapes of the runtime (sluice_activation_shape), with length_step and
+     * without folds. They fall, and each is a multiple of length_step, at least length_least and below `length`. Shape
+     * k is for micro-batches of shape_lengths[k - 1] tokens a sequence, or fewer: a step may have it if no micro-batch
+     * is longer on any rank (sluice_model_shape). At most SLUICE_SHAPES_MOST; copied. */
     const uint32_t *shape_lengths;
     uint64_t shape_count;
     /* gpt2, vit, beit, roberta-prelayernorm: 1 lets sluice_model_scale_branches be called. */
@@ -157,11 +159,10 @@ typedef struct {
 /* Registers the model on `rt`, before commit. The runtime must outlive the model's use; the caller destroys the model.
  * `config` and `options` are copied. Groups of parameters (sluice_param_desc.group): 0 the embedding, 1 to L the L
  * layers, L + 1 the head and, in a BEiT, the table of positions that all layers share. Errors: ARGUMENT (the
- * configuration; batch, length, precision or label_smoothing;
- * what registration refuses, as a layer name that is there already; a cache that the model cannot have), ORDER (after
- * commit), UNSUPPORTED ("cpu" in a build without oneDNN; "cuda" without cublasLt, or with a cache; a cache in a world
- * of several ranks; scales_branches where norms come after the branches). After an error the runtime may hold some of
- * the layers and can only be destroyed. */
+ * configuration; batch, length, precision or label_smoothing; what registration refuses, as a layer name that is there
+ * already; a cache that the model cannot have), ORDER (after commit), UNSUPPORTED ("cpu" in a build without oneDNN;
+ * "cuda" without cublasLt, or with a cache; a cache in a world of several ranks; scales_branches where norms come after
+ * the branches). After an error the runtime may hold some of the layers and can only be destroyed. */
 SLUICE_API sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config *config,
                                              const sluice_model_options *options, sluice_model **out);
 SLUICE_API void sluice_model_destroy(sluice_model *model); /* NULL is allowed; touches no runtime */
@@ -190,16 +191,16 @@ SLUICE_API sluice_status sluice_model_config_read(const char *path, sluice_model
  * and what they have read is compared before anything is changed, since one path may lead to another file on each host
  * (MISMATCH: the rank and the file). Every parameter must be there under Hugging Face's name, with the model's shape
  * and finite values, and nothing else may be there but equal copies of a token table that the head shares, buffers, and
- * the parts of pre-training that Hugging Face drops too. Of a table and its copy one is enough. Where the blocks of a
+ * the parts of pre-training that Hugging Face drops too. Either the table or its copy is enough. Where the blocks of a
  * BEiT have tables of positions of their own and those of the file share one, each begins as a copy of that.
  *
- * new_head: if the file's configuration has another head or another number of classes than the model, or is of a
- * trunk without head, parameters of the head keep the values that they have if the file lacks them, or has them for
- * another number of classes; all others are read. Tensors of other heads in the file are passed over.
+ * new_head: if the file's configuration has another head or another number of classes than the model, or is of a trunk
+ * without head, parameters of the head keep the values that they have if the file lacks them, or has them for another
+ * number of classes; all others are read. Tensors of other heads in the file are passed over.
  *
  * Errors: FORMAT and NON_FINITE (name the tensor), UNSUPPORTED (a head that does not share the token table; what the
- * configuration asks for), PATH, IO: nothing has been changed; while values are written, as sluice_param_write, and IO.
- */
+ * configuration asks for), PATH, IO: with these nothing has been changed. Errors while values are written: those of
+ * sluice_param_write, and IO. */
 SLUICE_API sluice_status sluice_model_load(sluice_model *model, const char *path, bool new_head);
 /* Hugging Face's names of the parameters that the last sluice_model_load left as they were, one by one from 0; NULL
  * after the last. Valid until the next load. */
@@ -247,29 +248,30 @@ SLUICE_API sluice_status sluice_model_forward(sluice_model *model, const sluice_
  * adds zero, and its loss is 0. loss NULL: it does not wait for the device, which may be at work when it returns.
  * Errors: as sluice_backward_begin; what `check` returned; SYSTEM (the device failed). */
 SLUICE_API sluice_status sluice_model_backward(sluice_model *model, double *loss);
-/* Gives the mean of the losses of this rank's micro-batches that went through sluice_model_backward in this step: of
- * all since the number of updates changed, or since the first sluice_model_forward behind the last call of this
- * function, whichever was later, so that one call a step gives that step's, a skipped one's too. Waits for them. May be
- * called, more than once, from a backward on until the next sluice_model_forward, also after sluice_step_end, when
- * there is nothing left to wait for. Errors: ORDER (at another time), SYSTEM (the device failed). */
+/* Gives the mean of the losses of this rank's micro-batches that went through sluice_model_backward in this step, and
+ * waits for them. These are all micro-batches since the number of updates changed, or since the first
+ * sluice_model_forward after the last call of this function, whichever was later; so one call a step gives the loss of
+ * that step, also if it was skipped. May be called, more than once, from a backward until the next
+ * sluice_model_forward, also after sluice_step_end, when there is nothing left to wait for. Errors: ORDER (at another
+ * time), SYSTEM (the device failed). */
 SLUICE_API sluice_status sluice_model_loss(sluice_model *model, double *loss);
 
-/* Progressive layer dropping: a step may leave blocks out. sluice_model_block gives the layers for
- * sluice_step_options.layers_left_out; NULL for a block that there is not. The model's calls then leave these blocks
- * out, in training alone. sluice_model_forward and _step refuse that (UNSUPPORTED) for a model whose norms come after
- * the branches, and next to layers of another precision. Local, any time. */
+/* Returns the layer of a block, for sluice_step_options.layers_left_out, so that a step can leave blocks out
+ * (progressive layer dropping); NULL for a block that there is not. The model's calls then leave these blocks out, in
+ * training alone. sluice_model_forward and _step refuse that (UNSUPPORTED) for a model whose norms come after the
+ * branches, and next to layers of another precision. Local, any time. */
 SLUICE_API const sluice_layer *sluice_model_block(const sluice_model *model, uint32_t block);
-/* Has both branches of a block multiplied by `factor` in training from the next micro-batch on, until the next call; 1
- * at first. Evaluations use 1. The product at the end of a branch takes it, so that it costs no pass over memory.
- * Local, between steps. Errors: ARGUMENT (no such block; a factor that as a float is not above 0 and finite),
- * UNSUPPORTED (a model made without scales_branches). */
+/* Sets the factor by which training multiplies both branches of a block, from the next micro-batch until the next call;
+ * it is 1 at first. Evaluations use 1. The matrix product at the end of a branch applies it, so that it costs no pass
+ * over memory. Local, between steps. Errors: ARGUMENT (no such block; a factor that as a float is not above 0 and
+ * finite), UNSUPPORTED (a model made without scales_branches). */
 SLUICE_API sluice_status sluice_model_scale_branches(sluice_model *model, uint32_t block, double factor);
 
 /* Runs all micro-batches of a step, between sluice_step_begin and _end, in the order of sluice_step_next, so in a
- * pipeline too. batches: sluice_model_options.micro_batches of them, to be kept until it returns; each rank gives its
- * own, in a pipeline those of its replica, and layers that it does not hold read none of it. *here says whether this
- * rank holds the last layer, so that sluice_model_loss has the losses; else that is ORDER. Errors: as
- * sluice_model_forward and _backward. */
+ * pipeline too. `batches` has sluice_model_options.micro_batches elements, which must stay until the call returns; each
+ * rank gives its own, in a pipeline those of its replica, and a rank reads of them only what its own layers need. *here
+ * says whether this rank holds the last layer: if so, sluice_model_loss gives the loss, else it returns ORDER. Errors:
+ * as sluice_model_forward and _backward. */
 SLUICE_API sluice_status sluice_model_step(sluice_model *model, const sluice_batch *batches, bool *here);
 
 /* Switches whether training's forwards note how much each block changes its input, which changes no weight. Local;
@@ -305,9 +307,9 @@ SLUICE_API uint32_t sluice_model_cached(const sluice_model *model);
  * cache holds fewer), UNSUPPORTED (a model without a cache). */
 SLUICE_API sluice_status sluice_model_rewind(sluice_model *model, uint32_t tokens);
 
-/* `check` is called before each layer, in the thread that runs the model; what it returns, if not SLUICE_OK, ends the
- * micro-batch and is returned; then the runtime can only be destroyed. NULL: none. For a second Ctrl-C, say, in a step
- * that takes minutes. */
+/* Sets a function that is called before each layer, in the thread that runs the model. If `check` does not return
+ * SLUICE_OK, the micro-batch ends and its call returns that status; then the runtime can only be destroyed. NULL: none.
+ * It lets a second Ctrl-C, say, end a step that takes minutes. */
 SLUICE_API void sluice_model_check(sluice_model *model, sluice_status (*check)(void *context), void *context);
 
 #ifdef __cplusplus

@@ -18,7 +18,8 @@ extern "C" {
 
 typedef struct sluice_stream sluice_stream; /* sluice/runtime.h */
 
-/* The part of a step that the device works out itself, in its memory: the host has gone on when kernels read it. */
+/* The results of a step that the device computes itself and keeps in its memory, because the host has gone on by the
+ * time that kernels read them. */
 typedef struct {
     double gradient_factor; /* holds in the place of sluice_update's */
     uint32_t skip;          /* not 0: the step is skipped, and kernels change nothing */
@@ -66,23 +67,24 @@ typedef struct {
      * ARGUMENT. */
     sluice_status (*update)(const sluice_update *update, void *context);
     void *context; /* the binary's own, given to each function */
-    /* It reads gradients of either type and writes `rounded`. false: it only ever gets fp32 gradients and `rounded`
-     * NULL; the runtime widens before the update and rounds after it, at the cost of a pass each. */
+    /* The optimizer reads gradients of either type and writes `rounded`. false: it gets only fp32 gradients, and
+     * `rounded` is NULL; the runtime widens before the update and rounds after it, at the cost of a pass each. */
     bool mixed_precision;
     /* `update` may be called by several threads at once, for ranges apart: then plans may put updates on the compute
      * threads, next to those that the communication thread runs. */
     bool concurrent;
 
-    /* The number of norms over whole parameters that its step depends on (LAMB), else 0. With norms no parameter is
-     * updated before every gradient is reduced and ranks have added up the norms once; clipping is not to be had, and
-     * mixed_precision must be true. `measure` gets each range of a parameter once, on one rank, with everything as
-     * `update` will get it but norms, changes nothing and adds the squares of norm i to sums[i], integers that hold a
-     * sum exactly in the form of lib/kernels/norm/norm.h: for bundled optimizers. Threads and statuses are as
-     * `update`'s. */
+    /* The number of norms over whole parameters that the optimizer's step depends on (LAMB), else 0. With norms no
+     * parameter is updated before every gradient is reduced and the ranks have added up the norms once; clipping is
+     * refused, and mixed_precision must be true. `measure` gets each range of a parameter once, on one rank, with all
+     * fields but `norms` as `update` will get them. It changes nothing, and adds the squares of norm i to sums[i],
+     * integers that hold a sum exactly in the form of lib/kernels/norm/norm.h: this is for bundled optimizers. Threads
+     * and statuses are as those of `update`. */
     uint32_t norm_count;
-    /* The number of maxima that its step depends on too, over whole parameters, of numbers that are not below 0:
-     * sums[norm_count + i][0] becomes the larger of what it is and the number's bits as a double, which order such
-     * numbers. `norms` holds them after the norms. With norm_count 0 there are none. */
+    /* The number of maxima over whole parameters that the optimizer's step depends on too, of numbers that are not
+     * below 0. sums[norm_count + i][0] holds the bits of a double, which order such numbers; `measure` raises it to the
+     * bits of the largest number that it finds. `norms` holds the maxima after the norms. With norm_count 0 there are
+     * none. */
     uint32_t maximum_count;
     /* NULL if there are no norms and no maxima. */
     sluice_status (*measure)(const sluice_update *update, int64_t *const sums[SLUICE_OPTIMIZER_NORMS_MAX],
@@ -93,8 +95,8 @@ typedef struct {
     void (*agreed)(uint32_t parameter, uint64_t step, const double *norms, void *context);
     /* `update` and `measure` do all their work by kernels on the update's stream: they return before it is done, and
      * give the addresses that they get (`sums` among them) to those kernels alone. false: the work is done when the
-     * call returns; only the host device takes such an optimizer. A GPU takes one that has mixed_precision too and no
-     * `agreed`. */
+     * call returns; only the host device takes such an optimizer. A GPU takes an optimizer with on_stream only if it
+     * has mixed_precision too and no `agreed`. */
     bool on_stream;
     /* NULL, or `update` for `count` ranges at once, of one parameter or several, none of which overlap. All have the
      * same step, learning_rate, gradient_factor, words and stream. On a GPU the runtime then calls it in the place of
@@ -151,8 +153,9 @@ typedef struct {
                          discarded, LAMB in one fused buffer */
     bool compat_mask; /* with compat: keep the momentum at 0 if the variance is 0, which without compat it always
                          is */
-    /* 1-bit LAMB: decay of the average of the trust ratio, which is clamped to trust_min..trust_max; bounds of the
-     * factor on it in the compressed phase, and by which share that changes a step at most. */
+    /* 1-bit LAMB: coefficient_beta is the decay of the average of the trust ratio, which is clamped to
+     * trust_min..trust_max. In the compressed phase this average is multiplied by a factor from factor_min to
+     * factor_max, which changes by at most the share factor_threshold a step. */
     double coefficient_beta, trust_min, trust_max, factor_min, factor_max, factor_threshold;
     /* 0/1 Adam: the variance is frozen after var_freeze_step; until then the interval between its refreshes doubles
      * every var_update_scaler refreshes; then the interval between exchanges doubles every local_step_scaler steps, up

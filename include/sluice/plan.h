@@ -49,14 +49,15 @@ typedef struct {
     const char *note;     /* what planning met and survived; else "" */
     uint64_t budget_bytes, planned_bytes; /* the budget, 0: none; what the plan takes, reserved bytes included */
     uint64_t dp_bytes;                    /* what dp with the serial schedule needs */
-    /* Predicted for a step, by the times that it was made from: the step, its compute, the time in which compute waits
-     * for communication, and how long the link is busy. */
+    /* The step as predicted from the times that the plan was made from: its length, its compute, the time in which
+     * compute waits for communication, and how long the link is busy. */
     double step_s, compute_s, exposed_s, communication_s;
     double bound_s; /* lower bound of the step of any plan within the budget; 0: not known */
-    /* The parts of step_s - bound_s in seconds (docs/what-a-plan-says.md, "The distance to the bound"): the model's
-     * best answer is above its bound; strategies and recomputation are not that answer's; whole runs of blocks move
-     * instead of fractions; the order is another than the model's; an operation's runs after its first pay a latency
-     * each; operations wait for memory that others use. None is negative. */
+    /* The parts of step_s - bound_s in seconds (docs/what-a-plan-says.md, "The distance to the bound"). unproven_s: the
+     * model's best answer is above its bound. choices_s: strategies and recomputation are not that answer's. blocks_s:
+     * whole runs of blocks move instead of fractions. order_s: the order is another than the model's. latency_s: an
+     * operation's runs after its first pay a latency each. packing_s: operations wait for memory that others use. None
+     * is negative. */
     bool distance_known; /* false: these are 0 */
     double unproven_s, choices_s, blocks_s, order_s, latency_s, packing_s;
     double searched_s; /* how long the planner searched for the plan; 0: it did not */
@@ -171,9 +172,10 @@ typedef struct {
  * other, in memory that nothing needs between steps. All are 0 where there is no pipeline. Collective, between steps;
  * the same on every rank. Errors: those of syncing. */
 SLUICE_API sluice_status sluice_runtime_stage_times(sluice_runtime *rt, sluice_stage_times *times);
-/* Says what another runtime has measured. It counts where every layer has times too (sluice_runtime_layer_times_set):
- * cuts and the prediction of steps follow from it, and no bit of the training. Rank 0's counts. Local, before commit.
- * Errors: ORDER (after commit), ARGUMENT (a time below 0, or that is not finite). */
+/* Gives the runtime times that another runtime has measured. They are used if every layer has times too
+ * (sluice_runtime_layer_times_set): cuts and the prediction of steps follow from them; no bit of the training changes.
+ * Those of rank 0 count. Local, before commit. Errors: ORDER (after commit), ARGUMENT (a time below 0, or that is not
+ * finite). */
 SLUICE_API sluice_status sluice_runtime_stage_times_set(sluice_runtime *rt, const sluice_stage_times *times);
 
 #ifdef __cplusplus

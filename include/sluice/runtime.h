@@ -1,5 +1,5 @@
-/* The hook API: a training binary registers its layers, commits, and brackets its compute; the runtime moves
- * parameters and gradients around it inside the budget.
+/* The hook API: a training binary registers its layers, commits, and brackets its compute; the runtime moves parameters
+ * and gradients around it inside the budget.
  *
  * Life: create -> layers, parameters, activations, workspaces in forward order -> commit -> write parameters ->
  * { step_begin, M x (rows_set if a layer looks rows up, forward of every layer in order, backward of every layer in
@@ -9,24 +9,24 @@
  * the same calls in the same order, evaluating, reading and saving included: rank 0 cannot do them alone. "Collective"
  * says that a function waits for the other ranks; "local" says that it does not.
  *
- * Errors: a call that is refused before it has changed anything may be mended and made again: wrong arguments, any
- * call before commit that belongs after it, a registration after commit, a call that belongs between steps, inside a
- * step or inside an evaluation and comes elsewhere, rows_set, a plan that re-planning cannot make, a checkpoint that
- * cannot be read or written. Every other error leaves the runtime failed, as a slot does that comes out of order or
- * outside of a step, and step_end and evaluate_end if a slot has not ended: each later call returns the same status
- * and line. A rank that fails alone can take part in nothing any more,
- * so the other ranks hear of it at once ("rank 1 failed: ...", PEER) and the world has failed. If all ranks fail
- * together (BUDGET or MISMATCH at commit, a gradient that is not finite) each says the same, and the world stays good
- * for another runtime. destroy never communicates. A function that returns an address returns NULL and logs why.
+ * Errors: a call that is refused before it has changed anything may be mended and made again: wrong arguments, any call
+ * before commit that belongs after it, a registration after commit, a call that belongs between steps, inside a step or
+ * inside an evaluation and comes elsewhere, rows_set, a plan that re-planning cannot make, a checkpoint that cannot be
+ * read or written. Every other error leaves the runtime failed, as a slot does that comes out of order or outside of a
+ * step, and step_end and evaluate_end if a slot has not ended: each later call returns the same status and line. A rank
+ * that fails alone can take part in nothing any more, so the other ranks hear of it at once ("rank 1 failed: ...",
+ * PEER) and the world has failed. If all ranks fail together (BUDGET or MISMATCH at commit, a gradient that is not
+ * finite) each says the same, and the world stays good for another runtime. destroy never communicates. A function that
+ * returns an address returns NULL and logs why.
  *
- * These errors are every function's and are not repeated: ARGUMENT for a pointer that is NULL if nothing says that
- * it may be, and for a struct that was not begun with its size (sluice/init.h); UNSUPPORTED for a struct of a newer
+ * These errors are every function's and are not repeated: ARGUMENT for a pointer that is NULL if nothing says that it
+ * may be, and for a struct that was not begun with its size (sluice/init.h); UNSUPPORTED for a struct of a newer
  * program that sets more fields than this library knows; ORDER for a call at another time than its section or comment
  * says; MEMORY; that of the runtime once it has failed; after commit PEER, TIMEOUT or MISMATCH once another rank has
  * failed, stalled or made another call (sluice_world_check). With SLUICE_ENGINE_CHECK=on, MISMATCH names what ranks do
  * differently, and ORDER what is written outside of its life. "Errors" at a function lists what comes on top of these.
- * Functions that return no status cannot fail, also in a runtime that has failed; if they are given NULL they return
- * 0, false, fp32, NULL or the word "none", and those that return nothing do nothing.
+ * Functions that return no status cannot fail, also in a runtime that has failed; if they are given NULL they return 0,
+ * false, fp32, NULL or the word "none", and those that return nothing do nothing.
  *
  * Units: sizes are bytes if a name ends in _bytes, else elements; times are seconds. Arrays are row-major and
  * contiguous.
@@ -45,9 +45,9 @@
  *
  * SLUICE_ENGINE_CHECK=on finds programs that rely on more than this, and ranks whose calls differ (docs/guide.md).
  *
- * Choices: one of a closed set is an enum, which the compiler checks. A choice is a string if its name is looked up
- * in what a build, a plugin or a file can extend (schedules, optimizers, devices, transports), if it may carry an
- * argument ("random:7", "64KiB", "1gbit,50us"), or if it names what the program has named itself (layers, states).
+ * Choices: one of a closed set is an enum, which the compiler checks. A choice is a string if its name is looked up in
+ * what a build, a plugin or a file can extend (schedules, optimizers, devices, transports), if it may carry an argument
+ * ("random:7", "64KiB", "1gbit,50us"), or if it names what the program has named itself (layers, states).
  *
  * Numerics are settings of the job: with equal world size, batch split, threads, precision, `accumulate` and `tied`,
  * weights are equal to the bit for every strategy, schedule, block size and budget. */
@@ -117,9 +117,9 @@ typedef struct {
     bool no_decay;          /* the optimizer applies no weight decay (biases, norms) */
     bool tied;              /* other layers will use it too: it becomes a unit of its own */
     bool no_backward_value; /* this layer's backward does not read the value, only adds to the gradient */
-    /* Elements of a row, of a tied, trainable parameter of which this layer reads only some rows in a micro-batch, and
-     * adds only to these rows' gradient: it has count / row_elements rows, at most 2^31 - 1. Before the layer runs,
-     * sluice_rows_set says which it reads. 0: it reads all. */
+    /* The number of elements of a row, for a tied, trainable parameter of which this layer reads only some rows in a
+     * micro-batch, and adds only to the gradient of these rows. The parameter has count / row_elements rows, at most
+     * 2^31 - 1. Before the layer runs, sluice_rows_set says which rows it reads. 0: the layer reads all of it. */
     uint64_t row_elements;
     uint64_t most_rows; /* different rows in a micro-batch, at most; > 0 with row_elements, else 0 */
     uint32_t group;     /* below 65536: which of sluice_step_options.group_rates is its own */
@@ -185,11 +185,11 @@ typedef struct {
 SLUICE_API sluice_status sluice_workspace_add(sluice_layer *layer, const sluice_workspace_desc *desc,
                                               sluice_workspace **out);
 
-/* Steps may come in shapes of several sizes, as sequences that grow have them: in a step of shape k an activation or a
- * workspace takes `bytes`, not more than it was added with, which is what shape 0 has and every shape that nothing is
- * said of. 1 <= shape <= SLUICE_SHAPES_MOST. A shape runs under a plan of its own within the same budget; that of shape
- * 0 would hold it too, so all shapes are known to fit at commit. Errors: ARGUMENT (another shape, 0 bytes or too many).
- */
+/* Set the bytes of an activation or a workspace in steps of one shape, 1 <= shape <= SLUICE_SHAPES_MOST. Steps may come
+ * in shapes of several sizes, as when sequences grow. `bytes` is not more than the activation or workspace was added
+ * with; that size holds in shape 0 and in every shape for which none is set. A shape runs under a plan of its own
+ * within the same budget; the plan of shape 0 would hold it too, so all shapes are known to fit at commit. Errors:
+ * ARGUMENT (another shape, 0 bytes or too many). */
 enum { SLUICE_SHAPES_MOST = 7 };
 SLUICE_API sluice_status sluice_activation_shape(sluice_activation *activation, uint32_t shape, uint64_t bytes);
 SLUICE_API sluice_status sluice_workspace_shape(sluice_workspace *workspace, uint32_t shape, uint64_t bytes);
@@ -217,9 +217,9 @@ SLUICE_API sluice_status sluice_runtime_commit(sluice_runtime *rt);
 
 /* Collective, between steps: makes a new plan and moves values and optimizer states to it, not changing a bit; weights
  * go on as if it had never happened. `strategy` and `schedule` as in sluice_config, NULL: as before; `budget_bytes` 0:
- * as before. Addresses (of activations, workspaces) change. Errors: if no plan can be made (ARGUMENT, FORMAT,
- * BUDGET, MEMORY), or ranks hold different weights (ORDER; sluice_runtime_replicas_equal), the old one stays and
- * training may go on; NON_FINITE as from sluice_runtime_sync.
+ * as before. Addresses (of activations, workspaces) change. Errors: if no plan can be made (ARGUMENT, FORMAT, BUDGET,
+ * MEMORY), or ranks hold different weights (ORDER; sluice_runtime_replicas_equal), the old plan stays and training may
+ * go on; NON_FINITE as from sluice_runtime_sync.
  *
  * Schedules that want times ("ilp", the default; "portfolio", "priority", "greedy") do this by themselves: they begin
  * with the serial schedule, measure two steps after a first one, and change at the end of the third. That step_end
@@ -267,8 +267,8 @@ SLUICE_API void *sluice_workspace_data(sluice_workspace *workspace);
 
 /* ---- The step ---- */
 
-/* Equal on every rank, all of it: a rank updates what it owns by its own options. Weights of ranks or micro-batches
- * belong into the gradients that a rank adds. */
+/* The options of a step, all of which are equal on every rank, because a rank updates what it owns by its own options.
+ * Weights of ranks or micro-batches belong in the gradients that a rank adds. */
 typedef struct {
     size_t struct_size;    /* of this struct; SLUICE_INIT sets it */
     double learning_rate;  /* of this step: schedules are the program's */
@@ -283,9 +283,9 @@ typedef struct {
      * with a compressed optimizer. */
     const double *group_rates;
     uint64_t group_count;
-    /* Micro-batches of this step, at most sluice_config.micro_batches, whose plan and types of gradients stay: those
-     * that are left out move nothing. Steps with fewer, or without some layers, are measured slot by slot alone, and
-     * predicted_step_s is 0. 0: all. */
+    /* The number of micro-batches of this step, at most sluice_config.micro_batches; 0: all. The plan and the types of
+     * gradients stay, and micro-batches that are left out move nothing. Steps with fewer, or without some layers, are
+     * measured slot by slot alone, and predicted_step_s is 0. */
     uint32_t micro_batches;
     /* Layers that this step leaves out, layer_left_out_count of them in any order; copied. Their slots do not come, and
      * nothing is gathered, reduced, inspected or updated of parameters that they alone use, which keep values and
@@ -344,21 +344,22 @@ typedef struct {
  * out in a pipeline or with onebit.compat of 1-bit LAMB, or one that looks rows up), MISMATCH (ranks begin steps of
  * different shapes). */
 SLUICE_API sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *options);
-/* Says which rows of a parameter that was added with row_elements the layer that added it reads in the micro-batch that
- * comes next, in any order, a row as often as it is looked up. Local; after step_begin or evaluate_begin and, from the
- * second micro-batch (or evaluated forward) on, after the last slot of the one before; before forward_begin of the
- * first layer, which is ORDER without it. places[i] is where rows[i] lies: inside the layer that added it,
- * sluice_param_value and _gradient are tables in which row rows[i] begins at places[i] * row_elements, of as many rows
- * as there are different ones (joint: of all rows, places[i] == rows[i]). In the gradient's table only these rows may
- * be touched. Both arrays stay the caller's and may be the same. Costs O(count + rows / 64). Errors, which change
- * nothing: ARGUMENT (a row that is not there, more different ones than most_rows, a parameter without row_elements),
- * ORDER (at another time, or set for this micro-batch already). */
+/* Says which rows of a parameter the layer that added it reads in the micro-batch that comes next, in any order, each
+ * row as often as it is looked up. The parameter was added with row_elements. Local; called after step_begin or
+ * evaluate_begin and, from the second micro-batch (or evaluated forward) on, after the last slot of the one before;
+ * before forward_begin of the first layer, which returns ORDER without it. The call sets places[i] to the place of
+ * rows[i]: inside the layer that added the parameter, sluice_param_value and _gradient are tables in which row rows[i]
+ * begins at element places[i] * row_elements. They have as many rows as there are different ones in `rows` (joint: all
+ * rows, and places[i] == rows[i]). In the gradient's table only these rows may be touched. Both arrays stay the
+ * caller's and may be the same. Costs O(count + rows / 64). Errors, which change nothing: ARGUMENT (a row that is not
+ * there, more different ones than most_rows, a parameter without row_elements), ORDER (at another time, or set for this
+ * micro-batch already). */
 SLUICE_API sluice_status sluice_rows_set(sluice_param *param, const int32_t *rows, uint64_t count, int32_t *places);
 
 /* Bracket the compute of a layer's slots, inside a step; the forwards also inside an evaluation. *_begin waits until
  * what the layer uses is there, *_end lets communication have what the layer made; neither waits for other ranks'
  * compute but through the plan's operations. Errors: ORDER (another call must come: the line names it; or rows that
- * sluice_rows_set has not given). It is the runtime's, as every error here: it has failed. */
+ * sluice_rows_set has not given). After these errors, as after all others here, the runtime has failed. */
 SLUICE_API sluice_status sluice_forward_begin(sluice_layer *layer);
 SLUICE_API sluice_status sluice_forward_end(sluice_layer *layer);
 /* Bracket the forward that a layer runs again before backward_begin if sluice_layer_recomputes says so: in between the
@@ -393,10 +394,10 @@ SLUICE_API sluice_status sluice_step_next(sluice_runtime *rt, sluice_task *task)
 
 /* Tells that slots which follow in this step, or evaluation, launch kernels that the process has not launched before: a
  * micro-batch has sequences of another length than all before it, say, and products of other sizes. On a GPU a first
- * launch may wait for all that the GPU has to do, a collective that waits for another rank included, so none is under
- * way beside a slot from here to the end. The runtime knows by itself of layers that run for the first time and of new
- * lengths that sluice_step_options.extent tells; the bundled models make this call. On the host it changes nothing.
- * Local. Errors, after which everything goes on: ORDER (between steps). */
+ * launch may wait for all that the GPU has to do, a collective that waits for another rank included; so from here to
+ * the end no collective is under way beside a slot. The runtime knows by itself of layers that run for the first time
+ * and of new lengths that sluice_step_options.extent tells; the bundled models make this call. On the host it changes
+ * nothing. Local. Errors, after which everything goes on: ORDER (between steps). */
 SLUICE_API sluice_status sluice_runtime_expect_launches(sluice_runtime *rt);
 
 /* Ends the step after its last slot. May return before all updates are done. `report` may be NULL. With clip or
@@ -406,7 +407,7 @@ SLUICE_API sluice_status sluice_runtime_expect_launches(sluice_runtime *rt);
  * run), what an optimizer's `update` returned (its line names optimizer and parameter; it may come with a later call).
  */
 SLUICE_API sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report);
-/* Collective, between steps: returns when everything is applied on every rank. Errors: NON_FINITE (as step_end). */
+/* Returns when all updates are applied on every rank. Collective, between steps. Errors: NON_FINITE (as step_end). */
 SLUICE_API sluice_status sluice_runtime_sync(sluice_runtime *rt);
 
 /* Returns true if all ranks hold the same weights, to the bit, after the last step that ended. *readable, if not NULL,
@@ -431,19 +432,19 @@ SLUICE_API sluice_status sluice_evaluate_end(sluice_runtime *rt);
 
 /* ---- Parameters and state, between steps ---- */
 
-/* Parameters and state are read and written in fp32: of a parameter in bf16 that is the master, which a write rounds
- * into the values too. A frozen parameter in bf16 has no master: what is read of it is what rounding left. `first` and
- * `count` are in elements, [first, first + count) of the parameter; `src` and `dst` have `count` of them. All wait for
- * pending updates of this rank and so may return NON_FINITE (as sluice_runtime_sync). Errors: ARGUMENT (a range beyond
- * the end), ORDER (ranks hold different weights, sluice_runtime_replicas_equal). */
+/* Parameters and state are read and written in fp32: for a parameter in bf16 this is its fp32 master, which a write
+ * also rounds into the values. A frozen parameter in bf16 has no master: reading it gives the rounded values. `first`
+ * and `count` are in elements, [first, first + count) of the parameter; `src` and `dst` have `count` of them. All wait
+ * for pending updates of this rank and so may return NON_FINITE (as sluice_runtime_sync). Errors: ARGUMENT (a range
+ * beyond the end), ORDER (ranks hold different weights, sluice_runtime_replicas_equal). */
 
-/* Local: called with the same data on every rank, each keeps what it owns. */
+/* Writes values. Local: every rank calls it with the same data and keeps what it owns. */
 SLUICE_API sluice_status sluice_param_write(sluice_param *param, uint64_t first, uint64_t count, const float *src);
-/* Collective: every rank gets the same. */
+/* Reads values. Collective: every rank gets the same. */
 SLUICE_API sluice_status sluice_param_read(sluice_param *param, uint64_t first, uint64_t count, float *dst);
-/* Optimizer state by name ("exp_avg", "exp_avg_sq"); sluice/optimizer.h lists all names, with shapes. Writing is local,
- * reading collective, but for a rank's own arrays (below). Errors: ARGUMENT (also for a frozen parameter, and for an
- * unknown name: the line names those that there are). */
+/* Write and read an optimizer state by its name ("exp_avg", "exp_avg_sq"); sluice/optimizer.h lists all names, with
+ * shapes. Writing is local, reading collective, but for a rank's own arrays (below). Errors: ARGUMENT (also for a
+ * frozen parameter, and for an unknown name: the line names those that there are). */
 SLUICE_API sluice_status sluice_param_state_write(sluice_param *param, const char *state, uint64_t first,
                                                   uint64_t count, const float *src);
 SLUICE_API sluice_status sluice_param_state_read(sluice_param *param, const char *state, uint64_t first, uint64_t count,
@@ -460,12 +461,12 @@ SLUICE_API sluice_status sluice_param_state_extent(sluice_param *param, const ch
  * They are read and written locally, while ranks hold different weights too. Local; 0 for NULL and before commit. */
 SLUICE_API uint64_t sluice_param_state_count(const sluice_param *param, const char *state);
 
-/* Numbers that a compressed optimizer keeps next to its states ("frozen_at", ...; all in sluice/optimizer.h): of the
- * job
- * (`param` NULL) or of a parameter; whole ones below 2^53. Write the same on every rank; that may change the phase, and
- * with it the plan, so it is collective, as is sluice_runtime_step_set. Errors: ARGUMENT (there is no such number, or
- * it cannot be that; a frozen parameter, or another runtime's), NON_FINITE (as sluice_runtime_sync); writing: those of
- * sluice_runtime_commit that a plan of the new phase meets, which leave the runtime failed. */
+/* Read and write the numbers that a compressed optimizer keeps next to its states ("frozen_at", ...; sluice/optimizer.h
+ * lists all): those of the job (`param` NULL) or of a parameter; whole numbers are below 2^53. Write the same on every
+ * rank. A write may change the phase, and with it the plan, so it is collective, as sluice_runtime_step_set is. Errors:
+ * ARGUMENT (there is no such number, or it cannot be that; a frozen parameter, or another runtime's), NON_FINITE (as
+ * sluice_runtime_sync); writing: those of sluice_runtime_commit that a plan of the new phase meets, which leave the
+ * runtime failed. */
 SLUICE_API sluice_status sluice_runtime_progress_read(sluice_runtime *rt, const sluice_param *param, const char *name,
                                                       double *value);
 SLUICE_API sluice_status sluice_runtime_progress_write(sluice_runtime *rt, const sluice_param *param, const char *name,
@@ -473,7 +474,8 @@ SLUICE_API sluice_status sluice_runtime_progress_write(sluice_runtime *rt, const
 
 /* The number of updates applied: what bias correction uses. Local, any time. */
 SLUICE_API uint64_t sluice_runtime_step(const sluice_runtime *rt);
-/* Updates of one parameter: as many, without the steps that left its layer out. Local. */
+/* The number of updates of one parameter: that of the run, less the steps that left the parameter's layer out.
+ * Local. */
 SLUICE_API uint64_t sluice_param_updates(const sluice_param *param);
 /* Sets the number of updates, and with it that of every parameter, on every rank alike. With a compressed optimizer the
  * phase follows it. Collective. Errors: ARGUMENT (2^53 or more), MISMATCH (ranks give different numbers: names the

@@ -22,7 +22,8 @@ typedef struct sluice_world sluice_world; /* the ranks of a job, seen from one o
 
 enum { SLUICE_RANKS_MOST = 4095, SLUICE_PORT_LAST = 65535 }; /* of a world; of its rendezvous */
 
-/* The settings by which ranks find each other; sluice_world_config_init fills it in from the launcher's environment. */
+/* The settings by which ranks find each other; sluice_world_config_init fills them in from the launcher's
+ * environment. */
 typedef struct {
     size_t struct_size;         /* of this struct; sluice_world_config_init sets it */
     int rank, size;             /* of the world: ranks from 0, at most 4095 */
@@ -38,14 +39,14 @@ typedef struct {
                          before that is an error for all; 0: 60 s silent, 600 s absent, for it may be loading data */
 } sluice_world_config;
 
-/* sluice_world_config_init for a struct of `struct_size` bytes, for callers in other languages: ARGUMENT if that can
- * be no size. Fields of a newer struct that this library does not know become 0. */
+/* Does what sluice_world_config_init does, for a struct of `struct_size` bytes, for callers in other languages.
+ * ARGUMENT if the struct cannot have this size. Fields of a newer struct that this library does not know become 0. */
 SLUICE_API sluice_status sluice_world_config_init_sized(sluice_world_config *config, size_t struct_size);
 
 /* Fills `config` from the launcher's environment (sluice run, torchrun, Slurm, PMIx, Open MPI) and from settings
  * (SLUICE_COMM_TRANSPORT, SLUICE_COMM_THROTTLE, SLUICE_COMM_DIRECT, SLUICE_COMM_TIMEOUT, ...). With no launcher: a
  * world of one. Strings point to the environment, to constants or to this thread's memory, valid until its next call.
- * Any thread that nothing changes the environment under. Errors: ARGUMENT (names the variable). */
+ * Any thread, while nothing changes the environment. Errors: ARGUMENT (names the variable). */
 static inline sluice_status sluice_world_config_init(sluice_world_config *config)
 {
     return sluice_world_config_init_sized(config, sizeof *config);
@@ -62,9 +63,9 @@ SLUICE_API const char *sluice_launcher_name(void);
  * or built for another version), FORMAT (a rank says what cannot be), MEMORY, SYSTEM; what the transport returns. */
 SLUICE_API sluice_status sluice_world_create(const sluice_world_config *config, sluice_world **out);
 
-/* Leaves; destroy the world's runtimes before: while there is one, this only notes that the world is not wanted any
- * more, warns, and the last runtime's destroy does it. Never communicates after a failure, never blocks for long. NULL
- * is allowed. In a child that a fork made it does nothing. */
+/* Leaves the world. Destroy its runtimes before: while there is one, this call only notes that the world is not wanted
+ * any more and warns, and destroying the last runtime leaves the world. Never communicates after a failure, never
+ * blocks for long. NULL is allowed. In a child that a fork made it does nothing. */
 SLUICE_API void sluice_world_destroy(sluice_world *world);
 
 /* Say which rank this is, from 0 to size - 1, and how many there are. The local functions count only the ranks that
@@ -81,12 +82,12 @@ SLUICE_API const char *sluice_world_path(const sluice_world *world);
 SLUICE_API const char *sluice_world_transport(const sluice_world *world);
 
 /* The functions that follow are small blocking collectives on ordinary memory, for loss values, configuration and
- * results. Not for bulk data: they go through the rendezvous connection. Every rank calls the same with the same size.
- * One that is complete returns SLUICE_OK even if another rank fails right after it. After a failure each returns it
- * again. A rank that waits in vain is told. Memory of 0 bytes may be NULL. Errors: ARGUMENT (more than 1 GiB at a time,
- * all_gather's from all ranks together; a root that is no rank), MISMATCH (the others' calls can never meet this one:
- * names each rank's), TIMEOUT (names a rank that is absent; timeout_s), PEER (a rank died or left), what else the world
- * failed with. */
+ * results. They are not for bulk data, because they go through the rendezvous connection. Every rank makes the same
+ * call with the same size. A call that is complete returns SLUICE_OK even if another rank fails right after it. After a
+ * failure every call returns that failure again. A rank that waits in vain gets an error. Memory of 0 bytes may be
+ * NULL. Errors: ARGUMENT (more than 1 GiB at a time, all_gather's from all ranks together; a root that is no rank),
+ * MISMATCH (the others' calls can never meet this one: names each rank's), TIMEOUT (names a rank that is absent;
+ * timeout_s), PEER (a rank died or left), what else the world failed with. */
 
 /* Returns when every rank has called it. */
 SLUICE_API sluice_status sluice_world_barrier(sluice_world *world);

@@ -1,7 +1,7 @@
 /* The rule of ownership, which communication, the engine and the planner share. A buffer of `elements` is cut in base
  * blocks of `block_elements` = B (the last may be shorter); every block's length is a multiple of the number of ranks,
- * N = `world`, and rank r owns the r-th N-th of every block. For block b with length L = min(B, elements - b * B) that
- * is
+ * N = `world`, and rank r owns the r-th N-th of every block. In block b, of length L = min(B, elements - b * B), rank r
+ * owns
  *   in the whole layout: [b * B + r * L / N, b * B + (r + 1) * L / N)
  *   in the shard layout, which holds the parts of one rank only, one after another: L / N elements from b * B / N on.
  * Everything counts elements. A world of 1 owns whole blocks, and its two layouts are the same. */

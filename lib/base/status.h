@@ -13,10 +13,11 @@ sluice_status slc_error(sluice_status status, const char *format, ...) __attribu
 /* The status that came with this thread's error line; OK before the first failure. */
 sluice_status slc_last_status(void);
 
-/* Around a call of code that is not ours (a program's optimizer), which may fail without a line, or with a number that
- * is no error: slc_errors_set counts the lines that this thread has set so far, and after the call slc_error_bare gives
- * a status that came without one its name, "returned mismatch (-8)". Returns `status`, or ARGUMENT with a line that
- * says so if it is neither OK nor an error of sluice/status.h. */
+/* These two bracket a call of code that is not ours (a program's optimizer), which may fail without setting a line, or
+ * return a number that is no error. slc_errors_set counts the lines that this thread has set so far. slc_error_bare,
+ * which gets that count after the call, sets the line "returned mismatch (-8)" for a status that came without one, and
+ * returns `status`; if `status` is neither OK nor an error of sluice/status.h, it returns ARGUMENT with a line that
+ * says so. */
 uint64_t slc_errors_set(void);
 sluice_status slc_error_bare(sluice_status status, uint64_t set_before);
 

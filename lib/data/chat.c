@@ -12,7 +12,8 @@
 
 enum { CHATML, ZEPHYR, LLAMA2, PLAIN, TEMPLATES };
 
-/* Around a content: what comes before a role, between role and content, and after the content. "%" is the end token. */
+/* The text around a message: what comes before the role, between role and content, after the content, and at the end of
+ * the turn, which the model does not learn. "%" is the end token. */
 static const struct {
     const char *name, *role, *content, *after, *turn;
     const char *known[3]; /* texts of the template in Jinja */
@@ -92,7 +93,7 @@ static bool is_template(const char *known, const char *text, size_t bytes)
     return !*known && (at == bytes || (at + 1 == bytes && text[at] == '\n'));
 }
 
-static sluice_status know(const char *path, const char *text, size_t bytes, const char **name)
+static sluice_status recognize(const char *path, const char *text, size_t bytes, const char **name)
 {
     char names[128];
     for (int i = 0; i < TEMPLATES; i++)
@@ -119,12 +120,12 @@ sluice_status slc_chat_template_find(const char *path, const char **name)
     sluice_status status = file ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "chat_template.jinja");
     if (!status && !access(file, F_OK)) {
         status = slc_json_file_read(file, &text, &length);
-        if (!status) status = know(path, text, length, name);
+        if (!status) status = recognize(path, text, length, name);
     } else if (!status) {
         status = slc_tokenizer_file_read(path, "tokenizer_config.json", &config);
         const json_t *template = json_object_get(config, "chat_template");
         if (!status && template && !json_is_null(template)) /* a list of templates has no text */
-            status = know(path, json_string_value(template), json_string_length(template), name);
+            status = recognize(path, json_string_value(template), json_string_length(template), name);
     }
     json_decref(config);
     free(text);

@@ -221,7 +221,7 @@ sluice_status slc_text_of_records(const slc_records *records, const slc_text_enc
     return SLUICE_OK;
 }
 
-/* The file takes the cache's descriptor over. */
+/* Makes the tokens in the cache's file. The text's file takes over the cache's descriptor. */
 static sluice_status encode_into_cache(encoder *e, slc_token_cache *cache)
 {
     e->text->encoded =
@@ -231,7 +231,7 @@ static sluice_status encode_into_cache(encoder *e, slc_token_cache *cache)
     return status;
 }
 
-/* A folder without room is no reason to fail. */
+/* Makes the tokens in the cache's file or, if there is none or it cannot be written, in a file without a name. */
 static sluice_status make_tokens(encoder *e, slc_token_cache *cache)
 {
     if (cache->fd >= 0) {

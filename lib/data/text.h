@@ -50,13 +50,12 @@ typedef struct {
     const slc_text_cache *cache; /* used during the call only; NULL: none */
 } slc_text_encoding;
 
-/* Makes the tokens of a text of bytes, each file's as encode(text, add_special_tokens=False) gives them, file by file.
+/* Makes the tokens of a text of bytes, file by file, each file's as encode(text, add_special_tokens=False) gives them.
  * They lie in a file without a name in the folder TMPDIR (/var/tmp where it is not set), with 2 bytes a token (4 where
  * the vocabulary has more than 65536), and not in memory. With a cache they are taken from there, or made once: while
- * another process makes them this one waits, and calls `progress` with nothing done; where the cache fails it is as if
- * there were none. Before any reading, once. After an error the text can only be
- * closed. Errors: PATH (TMPDIR), IO (also no room for the tokens), MEMORY, ORDER (no bytes), what `progress` returned.
- */
+ * another process makes them, this one waits and calls `progress` with nothing done. If the cache fails, tokens are
+ * made as without one. Call it once, before any reading. After an error the text can only be closed. Errors: PATH
+ * (TMPDIR), IO (also no room for the tokens), MEMORY, ORDER (no bytes), what `progress` returned. */
 sluice_status slc_text_encode(slc_text *text, const slc_text_encoding *how);
 
 /* Makes a text of the field "text" of records: their tokens, or their bytes if how->tokenizer is NULL, with the
@@ -65,10 +64,9 @@ sluice_status slc_text_encode(slc_text *text, const slc_text_encoding *how);
 sluice_status slc_text_of_records(const slc_records *records, const slc_text_encoding *how, slc_text **out);
 
 uint64_t slc_text_tokens(const slc_text *text);
-/* The number that every token is below: 256 for bytes, GPT-2's 50257, Llama 3's 128256; or what was set last. The
- * caller sets its model's, before any reading, if that is another: a token beyond is then an error and not an address
- * beyond a table.
- */
+/* Every token is below the vocabulary: 256 for bytes, GPT-2's 50257, Llama 3's 128256; or what slc_text_limit set last.
+ * The caller sets its model's vocabulary, before any reading, if that is another: a token beyond it is then an error
+ * and not an address beyond a table. */
 uint32_t slc_text_vocabulary(const slc_text *text);
 void slc_text_limit(slc_text *text, uint32_t vocabulary);
 /* A hash of the files' sizes and beginnings, and of the encoding: ranks compare it to see that they read the same text.

@@ -137,7 +137,8 @@ static void take_parts(slc_text *text, const header *head, const part *parts)
     }
 }
 
-/* Takes the tokens from the file, if it is there: a damaged one is not, and is made anew. Use makes it the latest. */
+/* Takes the tokens from the file, if there is one. A damaged file counts as absent, and is made anew. The file becomes
+ * the one that was used last. */
 static bool take_tokens(slc_text *text, uint32_t width, const char *path)
 {
     header head;
@@ -173,8 +174,8 @@ static sluice_status wait_a_little(const slc_text *text, const slc_text_encoding
     return how->progress ? how->progress(0, slc_text_file_bytes(text), how->context) : SLUICE_OK;
 }
 
-/* Returns the locked draft, or -1 without an error: there is no lock to have. The process that held it may have given
- * the file its name, or died. */
+/* Opens the draft and waits for its lock; *fd is -1, without an error, if the draft cannot be opened or locked. The
+ * process that held the lock before may have given the file its name, or died. */
 static sluice_status lock_draft(const slc_text *text, const slc_text_encoding *how, const char *path, int *fd)
 {
     sluice_status status = SLUICE_OK;
@@ -198,7 +199,8 @@ static void close_draft(slc_token_cache *c)
     c->fd = -1;
 }
 
-static sluice_status look(slc_text *text, const slc_text_encoding *how, uint32_t width, slc_token_cache *c, bool *found)
+static sluice_status find_kept(slc_text *text, const slc_text_encoding *how, uint32_t width, slc_token_cache *c,
+                               bool *found)
 {
     sluice_status status = SLUICE_OK;
     for (int i = 0; !status && i < TRIES; i++) {
@@ -230,7 +232,7 @@ sluice_status slc_token_cache_look(slc_text *text, const slc_text_encoding *how,
     if (asprintf(&out->path, "%s/%s%s", how->cache->folder, out->key, suffix) < 0) out->path = NULL;
     if (asprintf(&out->draft, "%s/%s%s", how->cache->folder, out->key, draft_suffix) < 0) out->draft = NULL;
     if (!out->path || !out->draft) return slc_error(SLUICE_ERR_MEMORY, "name of a text's tokens");
-    return look(text, how, width, out, found);
+    return find_kept(text, how, width, out, found);
 }
 
 /* ---- Keeping it ---- */

@@ -14,13 +14,14 @@ typedef struct {
     char *draft, *path;
 } slc_token_cache;
 
-/* Looks for the tokens of a text whose files are bytes: *found, and then the text has them. Else *out is the file to
- * make, if there may be one: `fd` gets tokens from SLC_TOKEN_CACHE_HEAD(text->count) on. While another process makes
- * them `how->progress` is called with nothing done. Errors: IO (of the text), MEMORY, what `progress` returned. */
+/* Looks for the tokens of a text whose files are bytes. If *found is set, the text has them. Else *out is the file to
+ * make, if there may be one: the caller writes tokens to `fd` from byte slc_token_cache_head_bytes(text->count) on.
+ * While another process makes them `how->progress` is called with nothing done. Errors: IO (of the text), MEMORY, what
+ * `progress` returned. */
 sluice_status slc_token_cache_look(slc_text *text, const slc_text_encoding *how, uint32_t width, slc_token_cache *out,
                                    bool *found);
-/* The text has its tokens, in out->fd: gives the file its name, and removes others that were used longest ago where all
- * are more than the cache may hold. Failures leave the text as it is. */
+/* Gives the file that now has the text's tokens (cache->fd) its name, and removes the files that were used longest ago
+ * if all together are more than the cache may hold. Failures leave the text as it is. */
 void slc_token_cache_keep(slc_token_cache *cache, const slc_text *text);
 /* Leaves a file that is not kept without a name; it stays open. Does nothing after slc_token_cache_keep. */
 void slc_token_cache_end(slc_token_cache *cache);

@@ -56,8 +56,9 @@ sluice_status slc_cuda_status(cudaError_t error, const char *what)
 
 /* ---- The device ---- */
 
-/* The variable in which a launcher says which of its host's ranks this is, NULL: none did. Those of `sluice run` and
- * torchrun, Open MPI, PMI and Slurm, whose variables leak into what the others start. */
+/* Returns the name of the variable in which a launcher says which of its host's ranks this is; NULL: none did. The
+ * variable of `sluice run` and torchrun comes first, then those of Open MPI, PMI and Slurm, which leak into what the
+ * launchers before them start. */
 static const char *find_local_rank(void)
 {
     static const char *const names[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"};

@@ -10,7 +10,7 @@ sluice_status slc_runtime_fail(sluice_runtime *rt, sluice_status status);
 sluice_status slc_runtime_alike(sluice_runtime *rt, sluice_status status);
 /* Shares the data and the status of rank 0 as sluice_world_share does; its failure is alike on every rank. */
 sluice_status slc_runtime_share(sluice_runtime *rt, sluice_status status, void *data, size_t bytes);
-/* Returns the failure of an earlier call, or of the world; SLUICE_OK. */
+/* Returns the failure of an earlier call, or of the world; SLUICE_OK if there is neither. */
 sluice_status slc_runtime_healthy(sluice_runtime *rt);
 
 /* Every public call begins with one of these. They note that the call was made. Errors: an earlier failure; ARGUMENT

@@ -18,7 +18,7 @@
  *
  * Forms: a fast host kernel is in NAME_cpu.c, which is compiled once for each instruction set with SLC_ISA(name) giving
  * the function's suffix; the GPU's is in NAME_cuda.cu, with the suffix _cuda; NAME.c picks one at run time
- * (dispatch.h). All instruction sets give equal bits. */
+ * (dispatch.h). All instruction sets give equal bits, except in products of few rows (gemm/gemm_few.h). */
 #pragma once
 
 #include "lib/device/device.h"

@@ -25,7 +25,7 @@ enum {
     NARROWING_ROUNDS = 8,
 };
 static const uint64_t LARGEST = UINT64_C(1) << 56; /* most bytes of all buffers: keeps sums inside 64 bits */
-/* Once so many pairs of parts were looked at, no further order is begun. */
+/* No further order is begun once this many pairs of parts have been looked at. */
 static const uint64_t WORK_LIMIT = UINT64_C(120000000);
 
 /* A buffer as the packer sees it. Bytes and times are hulls of its parts. */

@@ -1,10 +1,10 @@
-/* Stacking from the bottom up. Only those moments count at which the live buffers are not a part of those of another
- * moment; at each of them, the arena is full up to a height, and what is not placed yet must fit above it. A buffer
- * goes as low as the placed ones allow, so a packing is an order of buffers, and an order is given up as soon as some
- * moment lacks room. By how much one buffer on top of another begins higher is worked out once for each pair, so
- * placing one looks at its neighbours alone. The search goes down into a few orders near the most promising one, then
- * begins again with other preferences, drawn at random. The lower bounds at every moment are those of MiniMalloc
- * (Moffitt, ASPLOS 2023). pack_test.c covers this file. */
+/* Stacking from the bottom up. A moment counts only if its live buffers are not a subset of another moment's. At each
+ * moment that counts, the arena is full up to a height, and what is not placed yet must fit above it. A buffer goes as
+ * low as the placed ones allow, so a packing is an order of buffers, and an order is given up as soon as some moment
+ * lacks room. For each pair of buffers, the least distance between their offsets if one lies on top of the other is
+ * worked out once, so placing a buffer looks at its neighbours alone. The search goes down into a few orders near the
+ * most promising one, then begins again with other preferences, drawn at random. The lower bounds at every moment are
+ * those of MiniMalloc (Moffitt, ASPLOS 2023). pack_test.c covers this file. */
 #include "lib/memory/stack.h"
 
 #include "lib/base/bisect.h"
@@ -35,7 +35,8 @@ typedef struct {
     int64_t low, high;
 } stretch;
 
-/* Another block that lives at one of a block's moments: it begins at least so much higher, if it lies above. */
+/* Another block that lives at one of a block's moments. If it lies above that block, it begins at least `higher` above
+ * it. */
 typedef struct {
     uint32_t block;
     int64_t higher;
@@ -68,8 +69,8 @@ struct slc_stack {
     int64_t *waiting; /* [moments] bytes that live then and are not placed yet */
     int64_t *floor;   /* [moments] the lowest address at which any of them can begin */
     int64_t *all;     /* [moments] bytes that live then */
-    /* [moments + 1] sums over the moments before: of what a byte of a hole costs there, and of that times the floor. So
-     * the holes below a block cost as much to look at however long it lives. */
+    /* [moments + 1] sums over the moments before: of the price of a byte of a hole there, and of that price times the
+     * floor. With these sums, the holes below a block take as long to price however long the block lives. */
     double *byte_price, *floor_price;
     raised_block *raised; /* by all placements so far */
     size_t raised_count;
@@ -107,8 +108,8 @@ static int by_time(const void *a, const void *b)
     return (x->time > y->time) - (x->time < y->time);
 }
 
-/* The moments that are kept: the last one before each end that follows a beginning, since all that live since the end
- * before it live then. */
+/* The moments that are kept. Each is the last one before an end that follows a beginning: everything that lives at some
+ * time since the end before it lives then. */
 typedef struct {
     uint32_t *ends; /* [count] the ends that they are before, ascending */
     uint32_t count;
@@ -466,7 +467,7 @@ static void place(slc_stack *s, const choice *next)
     raise_neighbours(s, it, next->offset);
 }
 
-/* Takes the block back that was placed when so many others had been raised. */
+/* Takes back the block that was placed when `raised_before` other blocks had been raised. */
 static void take_back(slc_stack *s, const choice *next, size_t raised_before)
 {
     block *it = &s->blocks[next->block];

@@ -140,7 +140,7 @@ sluice_status sluice_model_forward(sluice_model *m, const sluice_batch *given)
     return tell_runtime(m, status);
 }
 
-/* The head's backward comes first, and copies to and from the host are done with it. */
+/* Runs every layer's backward. The head's comes first; after it no copy to or from the host is queued any more. */
 sluice_status sluice_model_backward(sluice_model *m, double *loss)
 {
     if (!m) return slc_model_lacks("model_backward", "model");

@@ -96,9 +96,9 @@ typedef struct {
     int32_t *targets;      /* one for each row of the head */
     uint64_t target_count; /* targets that are not -1 */
     uint64_t loss_rows;    /* of the micro-batch, that have a loss */
-    /* The head's rows that have targets, ascending, the last again up to `picked` of them, which is a multiple of
-     * slc_model_pick_step; their targets then come first in `targets`. picked 0: the head takes all rows. pick_order is
-     * 0, 1, 2 and so on. NULL: the model never picks. */
+    /* The head's rows that have targets, ascending. `picked`, their number, is rounded up to a multiple of
+     * slc_model_pick_step by repeating the last row; their targets come first in `targets`. picked 0: the head takes
+     * all rows. pick_order is 0, 1, 2 and so on. NULL: the model never picks. */
     int32_t *rows;
     uint32_t *pick_order;
     uint64_t picked;

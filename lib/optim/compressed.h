@@ -49,8 +49,8 @@ enum { SLC_LOCAL_MAX = 2, SLC_PROGRESS_MAX = 12, SLC_PHASES_MAX = 4 };
 
 typedef enum { SLC_STEP_AVERAGE, SLC_STEP_EXCHANGE, SLC_STEP_LOCAL } slc_step_mode;
 
-/* A parameter of the optimizer's agreement: its norms, then its maxima, which `agreed` may replace by what `update` is
- * to find there. words: as sluice_update has them. */
+/* A parameter's entry in the optimizer's agreement: its norms, then its maxima. `agreed` may replace them by what
+ * `update` is to find there. words: as sluice_update has them. */
 typedef struct {
     uint32_t parameter;
     double *norms;
@@ -114,20 +114,21 @@ typedef struct {
     slc_compressed_phase (*phase)(const void *context, uint64_t step);
 
     /* NULL, or called once a step and alike on every rank, for all trainable parameters that are not in a onebit unit:
-     * after all updates of the step before and before this one's. On the host not if the step is skipped. */
+     * after all updates of the step before, and before any update of this step. On the host it is not called if the
+     * step is skipped. */
     sluice_status (*agreed)(void *context, uint64_t step, uint32_t count, const slc_agreed *parameters);
 
-    /* exchange_now: the step must leave all replicas equal, so it is not LOCAL. In the warm-up: AVERAGE. May be called
-     * again for a step that was skipped. roles: of each parameter the bits above, valid during the call; NULL: all are
-     * kept, in onebit units. */
+    /* Returns the mode of a step: AVERAGE in the warm-up; not LOCAL if exchange_now, with which the step must leave all
+     * replicas equal. It may be called again for a step that was skipped. roles: the bits above for each parameter,
+     * valid during the call; NULL: all are kept, in onebit units. */
     slc_step_mode (*begin_step)(void *context, uint64_t step, double learning_rate, bool exchange_now,
                                 const uint8_t *roles);
 
-    /* Work on one unit. compress reads gradients, states, local arrays and residues, writes packets and residues. apply
-     * reads results; it, and local, write values (`rounded` too), states and local arrays. *bad, UINT32_MAX or lower
-     * before, becomes the lowest `parameter` of a tensor that is not finite; else it is left alone. Such a tensor's
-     * packets say so to all ranks (compress.h), and apply leaves it as it was, on every rank alike. `local`: NULL if no
-     * phase has such steps. */
+    /* These three work on one unit. compress reads gradients, states, local arrays and residues, and writes packets and
+     * residues. apply reads results. apply and local write values (`rounded` too), states and local arrays; `local` is
+     * NULL if no phase has such steps. *bad, UINT32_MAX or lower before, becomes the lowest `parameter` of a tensor
+     * that is not finite; else it is left alone. The packets of such a tensor say so to all ranks (compress.h), and
+     * apply leaves it as it was, on every rank alike. */
     sluice_status (*compress)(void *context, const slc_onebit_unit *unit, uint32_t *bad);
     sluice_status (*apply)(void *context, const slc_onebit_unit *unit, uint32_t *bad);
     sluice_status (*local)(void *context, const slc_onebit_unit *unit, uint32_t *bad);
@@ -141,16 +142,17 @@ typedef struct {
     uint32_t (*wants_norms)(const void *context, uint64_t step);
     uint32_t (*end_step)(void *context, uint64_t step, const uint64_t *updates,
                          const double *const norms[SLUICE_OPTIMIZER_STATES_MAX]);
-    /* Compression divides by a variance that it no longer learns, so the phase with one does not begin before each
-     * parameter has some. Returns the first parameter that the last end_step, or the refresh before it, has waited for,
-     * because all steps have left it out; UINT32_MAX: none. */
+    /* Returns the first parameter that the last end_step, or the refresh before it, has waited for, because all steps
+     * have left it out; UINT32_MAX: none. Compression divides by a variance that it no longer learns, so the compressed
+     * phase does not begin before each parameter has a variance. */
     uint32_t (*waits_for)(const void *context);
 
-    /* A checkpoint keeps these in addition to states, local arrays and residues: numbers of the job (counters are
-     * whole, below 2^53) and of each parameter. Each must come back with every bit. `parameter` UINT32_MAX: those of
-     * the job. The last counted_progress_count numbers of a parameter follow from the job's as long as no step has left
-     * anything out, and are not kept until then: progress_load gets NAN for them. So the job's are loaded first.
-     * progress_check says whether progress_load would take `values` after those of `job`, and changes nothing. */
+    /* A checkpoint keeps these numbers in addition to states, local arrays and residues: numbers of the job (counters
+     * are whole, below 2^53; `parameter` is UINT32_MAX) and numbers of each parameter. Each must come back with every
+     * bit. The job's numbers are loaded first, because the last counted_progress_count numbers of a parameter follow
+     * from the job's as long as no step has left anything out; until then they are not kept, and progress_load gets NAN
+     * for them. progress_check says whether progress_load would take `values` after those of `job`, and changes
+     * nothing. */
     uint32_t progress_count, parameter_progress_count, counted_progress_count;
     const char *progress_name[SLC_PROGRESS_MAX], *parameter_progress_name[SLC_PROGRESS_MAX];
     void (*progress_save)(const void *context, uint32_t parameter, double *values);
@@ -163,8 +165,8 @@ typedef struct {
 
 /* ---- For implementations ---- */
 
-/* The settings of all compressed optimizers, as a configuration has them: adamw of 1-bit Adam and 0/1 Adam, lamb of
- * 1-bit LAMB, whose compat ignores norm_min and norm_max. */
+/* The settings of all compressed optimizers, as a configuration has them: 1-bit Adam and 0/1 Adam use adamw; 1-bit LAMB
+ * uses lamb, and its compat ignores norm_min and norm_max. */
 typedef struct {
     sluice_adamw adamw;
     sluice_lamb lamb;
@@ -184,8 +186,9 @@ uint32_t slc_updates_alike(const sluice_update *updates, uint32_t first, uint32_
 
 /* Returns true if x is a whole number from 0 on, small enough for a checkpoint to keep it with every bit. */
 bool slc_is_counter(double x);
-/* Reads a count of a parameter from a checkpoint: NAN, since no step has left the parameter out, is the job's. Errors:
- * ARGUMENT if it is above that or no count. `name` is the optimizer's, `what` the number's. */
+/* Reads a count of a parameter from a checkpoint. NAN stands for the job's count, because no step has left the
+ * parameter out. Errors: ARGUMENT if the value is above the job's count or is no count. `name` is the optimizer's,
+ * `what` the number's. */
 sluice_status slc_read_own_count(const char *name, const char *what, uint32_t parameter, double value, uint64_t of_job,
                                  uint64_t *count);
 
@@ -195,15 +198,15 @@ sluice_status slc_onebit_check(const char *name, const slc_onebit_unit *unit, ui
  * only shape. */
 sluice_status slc_onebit_check_flat(const char *name, const slc_onebit_unit *unit, bool compresses);
 
-/* The work on a unit's tensors is handed to kernels for at most so many of them at a time. */
+/* The most tensors of a unit that are handed to kernels at a time. */
 enum { SLC_ONEBIT_TOGETHER = 16 };
 
-/* Looks at all scales of all shapes in the unit's packets, or in its results (slc_compress_look): the latter tell each
- * shape's room what is to be done with it, whose sums become 0. */
+/* Inspects all scales of all shapes in the unit's packets, or in its results (slc_compress_look). Inspecting results
+ * also tells the room of each shape what is to be done with the tensor, and zeroes the room's sums. */
 sluice_status slc_onebit_look(sluice_stream *stream, const slc_onebit_unit *unit, bool results, uint32_t *bad);
 
-/* Compresses all tensors of a unit, each by itself, and looks at the packets. input: gives what is compressed of tensor
- * i by the optimizer whose context it gets. */
+/* Compresses each tensor of a unit by itself, and inspects the packets. input() returns what is to be compressed of
+ * tensor i; it gets the optimizer's context. */
 typedef slc_compress_input slc_onebit_input(const void *context, const slc_onebit_unit *unit, uint32_t i);
 sluice_status slc_onebit_compress_each(sluice_stream *stream, const slc_onebit_unit *unit, slc_onebit_input *input,
                                        const void *context, uint32_t *bad);

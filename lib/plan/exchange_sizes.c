@@ -28,7 +28,7 @@ static uint64_t floats(uint64_t count)
     return rounded_up(times(count, sizeof(float)), 64);
 }
 
-/* Sums, scales and what kernels need beside them. */
+/* Returns the bytes of a residue: its sums, its scales, and `beside` bytes that kernels need. */
 static uint64_t residue(uint64_t chunks, uint64_t chunk, uint64_t beside)
 {
     return plus(plus(floats(times(chunks, chunk)), floats(chunks)), beside);

@@ -12,8 +12,8 @@ typedef struct {
 } slc_fused_job;
 
 /* Makes the fused job; `group` is what slc_fuse_function gives. A fused unit needs its values in backward from the
- * first to the last of its layers that does, so one gather serves a direction. It is as long as its parts with their
- * padding, in base blocks as long as those of its first part; its tensors are exchanged together. Errors: MEMORY;
+ * first to the last of its layers that needs them, so one gather serves a direction. It is as long as its parts with
+ * their padding, in base blocks as long as those of its first part; its tensors are exchanged together. Errors: MEMORY;
  * ARGUMENT (a group is not made of units whose layers follow each other). */
 sluice_status slc_fused_job_init(const slc_job *job, const uint32_t *group, slc_fused_job *out);
 void slc_fused_job_fini(slc_fused_job *fused);

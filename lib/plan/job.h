@@ -85,8 +85,8 @@ typedef struct {
     uint32_t count;
 } slc_activation_readers;
 
-/* An end of a channel, of a stage of a pipeline: one direction between two stages, for one boundary. It carries a
- * message for each micro-batch of a step, in order. */
+/* One end of a channel, as a stage of a pipeline has it. A channel is one direction between two stages, for one
+ * boundary; it carries a message for each micro-batch of a step, in order. */
 typedef struct {
     uint32_t number; /* of the channel: the other end has the same */
     uint32_t stage;  /* where the other end is */
@@ -99,12 +99,13 @@ typedef struct {
 
 enum { SLC_STAGE_CHANNELS_MAX = 34 };
 
-/* A stage of a pipeline holds several micro-batches at once, so each of its activations comes several times: this one
- * has those micro-batches m for which m % turns is turn. */
+/* A stage of a pipeline holds several micro-batches at once, so it has several copies of each of its activations: this
+ * copy is for the micro-batches m for which m % turns is turn. */
 typedef struct {
     uint32_t turns, turn;
-    /* Ends of channels, by their place in slc_job.channels plus 1: a message brings it, and it is in memory from there
-     * on; a message takes it away, and it is in memory until that is sent. 0: none. */
+    /* Ends of channels, as their index in slc_job.channels plus 1; 0: none. The message of `receive` brings the
+     * activation, which is in memory from then on. The message of `send` takes it away: it is in memory until that is
+     * sent. */
     uint32_t receive, send;
 } slc_activation_turn;
 
@@ -239,9 +240,9 @@ uint64_t slc_gradient_rows(const slc_job *job, const slc_unit *unit);
  * and one for the reduction), and the marks that making a list needs. */
 uint64_t slc_row_lists_bytes(const slc_job *job, const slc_unit *unit);
 
-/* The scratch memory of a stage that holds a table, for the ROWS unit which another stage
- * looks up: rows that it sends (at byte 0), gradients that have come, their sums over the micro-batches of a step, and
- * lists of the rows that have sums, one of each replica. */
+/* The scratch memory of a stage that holds a table, for the ROWS unit that another stage looks up: rows that it sends
+ * (at byte 0), gradients that have come, their sums over the micro-batches of a step, and lists of the rows that have
+ * sums, one of each replica. */
 typedef struct {
     uint64_t gradients, sums, lists; /* where they begin, at multiples of 64 */
     uint64_t bytes;                  /* of all of it */

@@ -22,7 +22,7 @@ static inline double slc_unit_keeps(const slc_unit *unit, const double *keeps)
     return 1 - none;
 }
 
-/* Steps whose mean depth has moved by so many percent of the job's layers get another plan. */
+/* A new plan is made when the mean depth of steps has moved by this percentage of the job's layers. */
 enum { SLC_DEPTH_PERCENT = 5 };
 
 static inline bool slc_depth_moved(const slc_job *job, double from, double to)

@@ -162,9 +162,9 @@ static inline bool slc_is_reduction(slc_item_kind kind)
     return kind == SLC_ITEM_REDUCE_SCATTER || kind == SLC_ITEM_ALL_REDUCE;
 }
 
-/* A step may run fewer micro-batches than its plan has: `run` of `most`. The plan's number `micro_batch` is the step's
- * number slc_ordinal_of_run, or SLC_NONE where it is left out. The last one always runs, since reductions follow it,
- * and those before it are left out first: what the plan puts next to the first and the last one stays there. */
+/* Returns the number in its step of the plan's micro-batch `micro_batch`, if the step runs only `run` of the plan's
+ * `most` micro-batches; SLC_NONE: the step leaves it out. The last one always runs, since reductions follow it, and
+ * those just before it are left out first: what the plan puts next to the first and the last one stays there. */
 static inline uint32_t slc_ordinal_of_run(uint32_t run, uint32_t most, uint32_t micro_batch)
 {
     if (micro_batch + 1 == most) return run - 1;

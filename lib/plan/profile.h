@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-/* A file says the lowest version that has all that is in it. */
+/* The versions of the files. A file states the lowest version that has everything in it. */
 enum { SLC_PROFILE_VERSION = 1, SLC_PROFILE_VERSION_STAGES = 2, SLC_PROFILE_VERSION_DRAWN = 3 };
 enum { SLC_PLAN_VERSION = 1, SLC_PLAN_VERSION_STAGES = 2 };
 
@@ -62,10 +62,10 @@ sluice_status slc_profile_set_world(slc_profile *profile, uint32_t world);
  * rows, from which alone its lengths follow: one block. */
 void slc_profile_unit_lengths(uint64_t parameters, uint64_t block_bytes, uint32_t world, slc_unit *unit);
 
-/* JSON. Reading gives FORMAT with the path inside the JSON ("$.layers[3].forward_s: ..."), what is wrong and what was
- * expected; also for another version, for values that are not finite and >= 0, for slots, layers or sizes that do not
- * fit together. Unknown keys are errors. `text` need not end with 0. Writing gives malloc'ed text that reads back to
- * exactly the same profile. */
+/* Read and write a profile as JSON. Errors in reading are FORMAT, with the path inside the JSON
+ * ("$.layers[3].forward_s: ..."), what is wrong and what was expected; also for another version, for values that are
+ * not finite and >= 0, for slots, layers or sizes that do not fit together. Unknown keys are errors. `text` need not
+ * end with 0. Writing gives malloc'ed text that reads back to exactly the same profile. */
 sluice_status slc_profile_from_json(const char *text, size_t length, slc_profile **out);
 sluice_status slc_profile_to_json(const slc_profile *profile, char **out);
 sluice_status slc_profile_read(const char *path, slc_profile **out);

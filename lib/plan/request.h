@@ -11,9 +11,9 @@
 extern const char slc_schedule_default[];
 
 /* The lane on which updates run; those of onebit units always stay on the communication thread. AUTO: on the compute
- * lane if the simulator finds that the step becomes shorter, which only the schedules "ilp" and "portfolio" ask it, and
- * only if the times know what an update takes there; otherwise on the communication thread. COMPUTE: all of them on the
- * compute lane. BOTH: half of the elements there, so that both lanes are measured. */
+ * lane if the simulator finds that the step becomes shorter, otherwise on the communication thread. Only the schedules
+ * "ilp" and "portfolio" ask the simulator, and only if the times know what an update takes on the compute lane.
+ * COMPUTE: all of them on the compute lane. BOTH: half of the elements there, so that both lanes are measured. */
 typedef enum { SLC_UPDATES_AUTO, SLC_UPDATES_COMMUNICATION, SLC_UPDATES_COMPUTE, SLC_UPDATES_BOTH } slc_updates;
 
 typedef struct {
@@ -118,8 +118,8 @@ typedef struct slc_stages_cut {
     uint64_t needs_bytes;     /* after BUDGET: the smallest budget that was found to do */
 } slc_stages_cut;
 
-/* Makes room for the strategies of so many units, and for stages; slc_stages_cut_fini frees it, after an error too.
- * Errors: MEMORY. */
+/* Makes room for the strategies of `units` units and the steps of `stages` stages; slc_stages_cut_fini frees it, after
+ * an error too. Errors: MEMORY. */
 sluice_status slc_stages_cut_make_room(slc_stages_cut *cut, uint32_t units, uint32_t stages);
 void slc_stages_cut_fini(slc_stages_cut *cut);
 
@@ -148,9 +148,9 @@ typedef struct {
      * is no such schedule, strategy or layer, or the schedule does not run; shapes and cuts that do not work: the error
      * names some that do), BUDGET, MEMORY; with `kept` those of reading it, FORMAT. */
     sluice_status (*cut)(void *context, const slc_job *job, const slc_stages_request *request, slc_stages_cut *out);
-    /* Makes what stage `stage` runs, of cuts that `cut` has made. All stages are planned, and checked together. The
-     * receiver calls free_stage once the job is no longer used, not after an error. Errors: MEMORY; FORMAT (a defect of
-     * ours). */
+    /* Makes the job and the plan of stage `stage`, from cuts that `cut` has made. All stages are planned, and checked
+     * together. The receiver calls free_stage once the job is no longer used, not after an error. Errors: MEMORY;
+     * FORMAT (a defect of ours). */
     sluice_status (*stage)(void *context, const slc_job *job, const slc_stages_request *request,
                            const slc_stages_cut *cut, uint32_t stage, slc_stage_answer *out);
     void (*free_stage)(void *context, slc_stage_answer *answer);

@@ -49,10 +49,10 @@ slc_strategy slc_unit_strategy(const slc_job *job, const slc_unit *unit, slc_str
  * role that has only one strategy leaves no choice. */
 bool slc_unit_is_free(const slc_unit *unit, slc_strategy asked);
 
-/* Returns true if this operation may be late (slc_item.late), if it is of the last micro-batch. A slot or a gather of a
- * window never is, nor, with a barrier, an operation that must come before the agreement. Of split parameters only a
- * SPLIT unit's GATHER_VALUE may be: the gather of the ROWS unit's table, early in the next pass, needs everything else.
- */
+/* Returns true if this operation may be late (slc_item.late), provided that it is of the last micro-batch. A slot or a
+ * gather of a window is never late; with a barrier, neither is an operation that must come before the agreement. Among
+ * the operations on split parameters only a SPLIT unit's GATHER_VALUE may be late: the gather of the ROWS unit's table,
+ * early in the next pass, needs all others. */
 bool slc_may_be_late(const slc_job *job, const slc_item *item);
 
 /* Returns true if an operation of this kind must come before the agreement of its step. Reductions must, and so must

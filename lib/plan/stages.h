@@ -17,8 +17,8 @@ typedef struct {
     slc_plan **plans; /* [P] */
 } slc_staged_plan;
 
-/* Makes one with room for so many stages, chunks and units: everything 0, `schedule` a copy. slc_staged_plan_destroy
- * frees it and the plans in it; NULL is allowed. Errors: MEMORY. */
+/* Makes a plan with room for the given numbers of stages, chunks and units: everything is 0, and `schedule` is copied.
+ * slc_staged_plan_destroy frees it and the plans in it; NULL is allowed. Errors: MEMORY. */
 sluice_status slc_staged_plan_create(const char *schedule, uint32_t stages, uint32_t chunks, uint32_t units,
                                      slc_staged_plan **out);
 void slc_staged_plan_destroy(slc_staged_plan *staged);

@@ -32,7 +32,8 @@ typedef struct {
     bool gathers_windows;       /* values are sharded and gathered for each window */
     bool exchanges;             /* compressed momentum, for the whole unit at a time, instead of averaged gradients */
     bool offered;               /* a choice for free units: no other strategy moves as many bytes and keeps less */
-    /* Bits of strategies that move the same bytes in the same ways and keep no more: always; if the unit is frozen. */
+    /* Bits 1 << slc_strategy of strategies that move the same bytes in the same ways and keep no more: dominated_by in
+     * every case, dominated_if_frozen if the unit is frozen. */
     uint8_t dominated_by, dominated_if_frozen;
     const char *doc; /* says people what it shards */
 } slc_strategy_rules;
@@ -86,7 +87,7 @@ uint64_t slc_reading_bytes(const slc_job *job);
 
 /* Bytes that a unit has in memory for good: its resident rows. */
 uint64_t slc_resident_bytes(const slc_job *job, const slc_unit *unit, slc_strategy strategy);
-/* Those of all units, each under its strategy. */
+/* The resident bytes of all units, each under its strategy. */
 uint64_t slc_resident_bytes_of_all(const slc_job *job, const slc_strategy *strategies);
 
 /* The operations of a unit under a strategy in one step; SLC_ITEM_KINDS: none of this sort. A ROWS unit has only a

@@ -19,8 +19,8 @@ typedef struct {
      * advances at 1 - kappa / sigma of its speed and communication at 1 / sigma of its speed. kappa in [0, sigma],
      * sigma >= 1. */
     double kappa, sigma;
-    /* A second of an update on the communication thread, beside a network that goes on by itself, lengthens the compute
-     * that runs at the same time by so many seconds, between kappa and sigma; a number below kappa means kappa. The
+    /* The seconds by which one second of an update on the communication thread lengthens the compute that runs at the
+     * same time, where a network goes on by itself: between kappa and sigma; a number below kappa means kappa. The
      * update itself takes sigma seconds. If every core computes already, update_kappa is about 1, however little
      * communication costs. */
     double update_kappa;

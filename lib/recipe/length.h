@@ -14,8 +14,9 @@ typedef struct {
     uint32_t least, most;
     uint64_t over;
     uint32_t root, multiple;
-    /* Fixed stretches instead, if there are any: the first of them whose `until` is not below the step's number, from
-     * 1, else the last. `until` rises. `least` and `most` are the shortest and the longest of them. */
+    /* Fixed stretches, which count instead if there are any: a step has the length of the first stretch whose `until`
+     * is not below the step's number, from 1, or else that of the last. `until` rises. `least` and `most` are the
+     * shortest and the longest length of them. */
     uint32_t stretch_count;
     struct {
         uint32_t length;

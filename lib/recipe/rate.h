@@ -28,8 +28,8 @@ bool slc_recipe_rate_ends(slc_recipe_rate_kind kind);
  * `stride` and at most what the warm-up leaves; timescale, the warm-up, or 10,000 steps of `stride` without one. */
 void slc_recipe_rate_complete(slc_recipe_rate *rate, double stride);
 
-/* Returns the rate of a step before which the clock stands at `before`, 0 for the first of a run, and after it at
- * `after`.
+/* Returns the rate of a step. The clock stands at `before` before it (0 for the first step of a run) and at `after`
+ * after it. W is warmup, H horizon, S timescale, D decay, A again_from, V again.
  *
  *   warm-up, before < W            peak * min(after, W) / W
  *   then, t = before:

@@ -1,4 +1,4 @@
-/* The size of each step: what the tracks of batch and of length make of it together. */
+/* The size of each step, which follows from the tracks of batch and of length together. */
 #pragma once
 
 #include "lib/recipe/batch.h"
@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* Tracks, and the sequence that they begin from. */
+/* The two tracks, and the length of a whole sequence. */
 typedef struct {
     slc_recipe_batch batch;
     slc_recipe_length length;

@@ -37,7 +37,7 @@ static uint32_t item_count(const slc_recorded *from)
 /* ---- Collecting ---- */
 
 /* Chooses the steps that are shown: the last ones of the plan that runs. */
-static size_t choose(const slc_recorded *from, slc_moment *out)
+static size_t choose_records(const slc_recorded *from, slc_moment *out)
 {
     size_t counts[SLC_MOMENT_LANES], kept = 0, all = 0;
     uint32_t last = 0;
@@ -66,7 +66,7 @@ static sluice_status collect(sluice_world *world, const slc_recorded *from, rank
     if (!status) status = sluice_world_barrier(world);
     mine.barrier_ns = slc_clock_ns();
     slc_boot_id(mine.boot);
-    if (!status) mine.count = choose(from, records);
+    if (!status) mine.count = choose_records(from, records);
     if (!status) status = sluice_world_all_gather(world, &mine, sizeof mine, *heads);
     for (size_t r = 0; !status && r < size; r++)
         if ((*heads)[r].count > *most) *most = (*heads)[r].count;
@@ -162,7 +162,7 @@ static bool later_over(const slc_item_times *times, uint32_t item, double *over_
     return true;
 }
 
-/* The operation among those that the plan lets the slot wait for that was over last. */
+/* Finds the operation that was over last, among those that the plan makes the slot wait for. */
 static void find_cause(const slc_item *slot, const slc_program *program, const slc_item_times *items,
                        const slc_item_times *previous, slc_exposure *exposure)
 {
@@ -176,7 +176,7 @@ static void find_cause(const slc_item *slot, const slc_program *program, const s
     }
 }
 
-/* Counts this pass and the one before. */
+/* Finds the operation of this pass or the one before that ran longest during the wait. */
 static void find_busy(const rank_times *t, uint32_t pass, slc_exposure *exposure)
 {
     const slc_program *program = &t->from->plan->train;

@@ -1,8 +1,8 @@
-/* See cuts.h. Letters, digits, full stop and comma stay what they are, but for their case, through every normaliser,
- * and both kinds of tokenizers split words apart before they look for tokens. From there on everything that reaches
- * over a cut takes cuts away: added tokens with white space in them or around them, merges if the text is one word,
- * prefixes of a text, normalisers that may leave a space where a character was.
- * lib/data/encode_test.c covers this file. */
+/* See cuts.h. A text may be cut after letters, digits, full stop and comma: every normaliser leaves them what they are,
+ * but for their case, and both kinds of tokenizers split words apart before they look for tokens. A cut is forbidden if
+ * anything reaches over it: added tokens with white space in them or around them, merges if the text is one word,
+ * prefixes of a text, normalisers that may leave a space where a character was. lib/data/encode_test.c covers this
+ * file. */
 #include "lib/tokenizer/cuts.h"
 
 #include "lib/tokenizer/tokenizer_parts.h"
@@ -106,7 +106,7 @@ void slc_cuts_learn(slc_tokenizer *tokenizer)
 {
     slc_cuts *cuts = &tokenizer->cuts;
     const bool whole = tokenizer->words == SLC_WORDS_WHOLE, runs = whole || tokenizer->words == SLC_WORDS_BYTE_LEVEL;
-    /* A prefix is put before the end of a line, not before a space. */
+    /* A part that begins with the end of a line would get a prefix, one that begins with a space does not. */
     allow(cuts, tokenizer->add_prefix_space ? SLC_CUT_SPACE : BOTH);
     if (runs && makes_spaces(&tokenizer->normalizer)) cuts->after_others = 0;
     if (whole) learn_one_word(cuts, tokenizer);

@@ -65,9 +65,9 @@ sluice_status slc_token_list_append(slc_token_list *list, const int32_t *tokens,
 sluice_status slc_tokenizer_encode(const slc_tokenizer *tokenizer, const char *text, size_t bytes, bool special,
                                    slc_token_list *list);
 
-/* The last place at which a text may be cut: the tokens of what is before it, and then those of what is after it, are
- * the tokens of all (special = false), whatever follows the `bytes` bytes. Only places above 0, and from `from` on, are
- * looked at; 0: there is none. */
+/* Returns the last place at which a text may be cut: the tokens of the text before it, followed by those of the text
+ * after it, are the tokens of the whole (special = false), whatever follows the `bytes` bytes. Only places above 0, and
+ * from `from` on, are looked at; 0: there is none. */
 size_t slc_tokenizer_last_cut(const slc_tokenizer *tokenizer, const char *text, size_t from, size_t bytes);
 
 /* The number of bytes of a text that a token of byte-level BPE stands for; those of all tokens add up to the text's.

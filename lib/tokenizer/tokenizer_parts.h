@@ -16,7 +16,7 @@ typedef enum { SLC_DECODE_SPACES, SLC_DECODE_BYTE_LEVEL, SLC_DECODE_WORDPIECE } 
 /* The kinds of white space before which a text may be cut (cuts.h). */
 enum { SLC_CUT_SPACE = 1, SLC_CUT_LINE = 2 };
 
-/* Sums of these kinds. */
+/* The kinds of white space before which a text may be cut, as a sum, for each character that the cut comes after. */
 typedef struct {
     uint8_t after[128]; /* after this character of ASCII */
     uint8_t after_others;

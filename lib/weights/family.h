@@ -83,7 +83,7 @@ typedef struct {
 #define SLC_FAMILY_DECLARE(enumerator, name) extern const slc_family slc_family_##name;
 SLUICE_MODEL_FAMILY_LIST(SLC_FAMILY_DECLARE)
 
-/* Returns the row; of a number that is no family one without a name or any trait. */
+/* Returns the family's row; for a number that is no family, a row without a name or any trait. */
 const slc_family *slc_family_of(sluice_model_family family);
 
 /* The head of a model of which nothing else is said: tokens of text, classes of images. */

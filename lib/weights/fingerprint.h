@@ -37,8 +37,8 @@ uint64_t slc_fingerprint_end(const slc_fingerprint *fingerprint);
 /* Continues a hash of several fingerprints, whose order counts. It is one to one in each of the two. */
 uint64_t slc_fingerprint_join(uint64_t hash, uint64_t fingerprint);
 
-/* Returns slc_fingerprint_add as processors do it that have the widest vectors (way 0), and less wide ones (1, 2), for
- * tests. Returns NULL if this processor cannot, or if there is no such way. */
+/* Returns the form of slc_fingerprint_add for processors with the widest vectors (way 0), or with narrower ones (1, 2),
+ * for tests. Returns NULL if this processor cannot run it, or if there is no such way. */
 enum { SLC_FINGERPRINT_WAYS = 3 };
 typedef bool slc_fingerprint_adder(slc_fingerprint *fingerprint, const float *values, size_t count);
 slc_fingerprint_adder *slc_fingerprint_way(int way);

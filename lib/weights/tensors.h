@@ -30,8 +30,8 @@ const slc_tensor *slc_tensors_at(const slc_tensors *tensors, size_t index);     
 const slc_tensor *slc_tensors_find(const slc_tensors *tensors, const char *name);   /* NULL if there is none */
 const char *slc_tensors_path(const slc_tensors *tensors, const slc_tensor *tensor); /* path of its file */
 
-/* Continues an FNV hash with what tells that another process has opened the same files, unchanged (slc_file_identity,
- * with its errors). */
+/* Continues an FNV hash with the identity of the files (slc_file_identity, with its errors), by which processes see
+ * that they have opened the same files, unchanged. */
 sluice_status slc_tensors_identity(const slc_tensors *tensors, uint64_t *hash);
 
 /* Writes "[2, 3]", for messages; cuts a text that is too long. */

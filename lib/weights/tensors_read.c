@@ -13,8 +13,8 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the formats are little endian, and so must we be");
 
-/* A piece of values that are checked stays in the second cache until they have been, and is long enough for the
- * system's call to be cheap beside it. */
+/* CHECKED_ELEMENTS are checked at a time: few enough to stay in the second-level cache until they have been checked,
+ * and enough for the cost of the system call to be small beside reading them. */
 enum { PIECE_ELEMENTS = 2048, CHECKED_ELEMENTS = 1 << 14, PANEL_BYTES = 1 << 20 };
 _Static_assert(CHECKED_ELEMENTS % SLC_FINGERPRINT_BLOCK == 0, "a fingerprint goes over whole blocks");
 

@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-/* Nominal seconds of a plan of fsdp, about, whose units are cut into runs of `bytes`: each run has reductions, an
- * update and gathers, and the runs of a unit are compared with each other. */
+/* Returns roughly the nominal seconds of a plan of fsdp whose units are cut into runs of `bytes`: each run has
+ * reductions, an update and gathers, and the runs of a unit are compared with each other. */
 static double plan_s(const slc_job *job, double bytes)
 {
     enum { COMPARED = 8 };

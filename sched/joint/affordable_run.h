@@ -1,4 +1,5 @@
-/* Baselines cut units into runs; this says how long the runs must be if a plan may take only so much work. */
+/* Baselines cut units into runs. slc_affordable_run says how long the runs must be if a plan may take only a given
+ * amount of work. */
 #pragma once
 
 #include "lib/plan/job.h"

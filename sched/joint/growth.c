@@ -1,6 +1,7 @@
 /* A change is cheap to judge: one that makes no faster plan, even if no buffers shared memory, is refused before
- * anything is packed. So first all changes of one kind are made at once, then halves of what was refused, down to
- * single ones; after that a few are drawn at a time, some of which take back what others needed the memory of. */
+ * anything is packed. So first all changes of one kind are made at once, then halves of the changes that were refused,
+ * down to single ones. After that a few changes are drawn at a time; a drawn change may also undo an earlier one, whose
+ * memory others can then use. */
 #include "sched/joint/growth.h"
 
 #include "lib/base/numbers/random.h"
@@ -125,7 +126,8 @@ static sluice_status try_choices(growth *g, bool *faster)
 
 /* ---- The search ---- */
 
-/* Makes all of these changes if that pays, else as many halves of them as do. Those that were made before stay. */
+/* Makes all of these changes if that makes a faster plan; otherwise does the same with each half of them. Changes that
+ * were made before stay. */
 static sluice_status grow(growth *g, const change *changes, uint32_t count)
 {
     bool faster;

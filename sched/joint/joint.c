@@ -32,7 +32,8 @@ enum {
 
 /* ---- Local search ---- */
 
-/* Takes a quarter of the effort that is left; the search goes on from there. */
+/* Places the updates of every plan in the shortlist, with a quarter of the effort that is left. The search goes on from
+ * these plans. */
 static sluice_status place_updates(slc_joint_search *j)
 {
     slc_updates updates = j->request->updates;
@@ -73,8 +74,9 @@ static sluice_status search_from(const slc_joint_search *j, slc_candidate *from,
     return status;
 }
 
-/* Puts the fastest plan of the other kind, made by the model or by rules, in the place of the last of the first
- * `count`, which are searched, if these are of one kind. A search often ends faster from the slower kind. */
+/* Makes sure that the first `count` plans, from which the search goes on, are of both kinds, made by the model and by
+ * rules. If they are of one kind, the fastest plan of the other kind, if there is one, takes the place of the last of
+ * them. A search often ends faster from the slower kind. */
 static void bring_both_kinds(slc_shortlist *list, uint32_t count)
 {
     uint32_t other = 1;

@@ -1,7 +1,7 @@
 /* The joint plan: strategies, recomputation and schedule together, the fastest member of a search by simulation. Its
- * members are every scheduler on every uniform strategy that fits, and the slot model's answer made real (runs of
- * blocks, packed, searched locally), or without a solver the mixtures of `mixed`; so no baseline is ever better than
- * the result. */
+ * members are every scheduler on every uniform strategy that fits, the mixtures of `mixed`, choices that grow, and with
+ * a solver the slot model's answer made real (runs of blocks, packed, searched locally). So no baseline is ever better
+ * than the result. */
 #pragma once
 
 #include "sched/joint/joint_request.h"

@@ -8,8 +8,9 @@ enum {
     SLC_LEAST_MEMORY_TRIES = 50
 }; /* tries of packing (slc_trying) with which a plan fits the arena that was found */
 
-/* Nominal seconds that the search may take of a planning that may take `effort_s`: the same wherever that planning
- * needs it, so the budget that a refusal names works within the same effort. */
+/* Returns the nominal seconds that the search for the least memory may take within a planning that may take `effort_s`.
+ * Every place that needs the search gives it the same share, so the budget that a refusal names works within the same
+ * effort. */
 static inline double slc_least_memory_share_s(double effort_s)
 {
     const double half_s = effort_s / 2, least_s = 0.05, most_s = 1;

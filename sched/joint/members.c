@@ -141,7 +141,7 @@ static sluice_status try_mixture(slc_joint_search *j, const slc_scheduler *sched
     return status || bytes > j->request->limit ? status : slc_joint_try_schedulers(j, what);
 }
 
-/* Lets the choices of fsdp grow, or those that need least if these do not fit. */
+/* Lets choices grow from all fsdp or, if that does not fit, from the choices that need least. */
 static sluice_status try_grown(slc_joint_search *j, slc_strategy to)
 {
     const double until_s = j->work->spent_s + slc_joint_left_s(j) / 2; /* the rest is for the schedulers */

@@ -38,9 +38,9 @@ enum {
     MOST_CHOICES = 81,   /* choices of all of them together up to which they are */
 };
 
-/* The choices of a free unit: the strategies offered that change no bit; those and onebit; or those and dp too. Bounds
- * are those of the last: dp is not offered, because it only saves the start of an operation beside sdp, but baselines
- * use it, and in short steps that start is a per cent. */
+/* The choices of a free unit. EXACT: the strategies offered that change no bit; OFFERED: these and onebit; POSSIBLE:
+ * these and dp, which bounds are worked out with. dp is not offered, because beside sdp it only saves the start of an
+ * operation, but baselines use it, and in short steps that start is a per cent. */
 typedef enum { EXACT, OFFERED, POSSIBLE } choice_set;
 
 /* Returns the strategies of each unit, for the caller to free; NULL: there is no memory. With one rank nothing is
@@ -137,8 +137,9 @@ static sluice_status fit_nearest(slc_joint_search *j, const slc_slot_solution *s
     return status || !plan ? status : slc_joint_consider(j, plan, &forecast, &slc_scheduler_ilp, "ilp");
 }
 
-/* Makes plans of the model's answer for ask->limit. *excess is that of write_down, or 1 if a plan fits that is slow for
- * lack of memory; *feasible: the model has an answer at all. */
+/* Makes plans of the model's answer for ask->limit. *excess becomes that of write_down, or 1 if a plan fits that is
+ * slow for lack of memory. *feasible becomes false if the model has no answer, or if its answer for less than the whole
+ * limit is no faster than the plan that there is. */
 static sluice_status try_limit(slc_joint_search *j, slc_slot_request *ask, bool first, uint64_t *excess, bool *feasible)
 {
     const bool in_order = ask->recompute != j->request->recompute; /* nothing was left to choose */

@@ -64,13 +64,14 @@ void slc_joint_choose_uniform(slc_joint_search *j, slc_strategy strategy, bool r
 bool slc_joint_may_recompute(const slc_joint_request *r);
 /* Returns true if the slot model chooses. */
 bool slc_joint_has_model(const slc_joint_request *r);
-/* Notes what planning met and survived. */
+/* Notes an error in spite of which planning goes on. */
 void slc_joint_note_problem(slc_joint_search *j, sluice_status status);
 /* Returns true if there is a plan so close to the model's bound that no other answer is needed. */
 bool slc_joint_is_near_bound(const slc_joint_search *j);
 
 /* ---- members.c: choices that a rule makes ---- */
-/* If runs that saturate the link are too many, baselines cut units into longer ones. */
+/* Sets the runs into which baselines cut units: those that saturate the link, or longer ones if these would be too
+ * many. */
 void slc_joint_choose_runs(slc_joint_search *j);
 /* Tries all baseline schedulers on the choices looked at, which `what` names: the first one in any case, the others
  * while there is effort. */

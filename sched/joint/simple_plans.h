@@ -16,7 +16,7 @@ typedef struct {
 sluice_status slc_simple_plan_make(const slc_profile *profile, const slc_strategy *strategies, const bool *recompute,
                                    const slc_scheduler *scheduler, uint64_t limit, slc_simple_plan *out);
 
-/* Finds the fastest of those under all baselines within the limit; step_s is 0 if none fits. */
+/* Finds the fastest plan of these choices under any baseline within the limit; step_s is 0 if none fits. */
 sluice_status slc_simple_plan_fastest_order(const slc_profile *profile, const slc_strategy *strategies,
                                             const bool *recompute, uint64_t limit, slc_simple_plan *out);
 
@@ -29,7 +29,7 @@ sluice_status slc_simple_plan_uniform(const slc_profile *profile, slc_strategy s
 sluice_status slc_simple_plan_fastest_of(const slc_profile *profile, slc_strategy strategy, uint64_t limit,
                                          slc_simple_plan *out);
 
-/* Finds the fastest of those over all strategies but onebit. */
+/* Finds the fastest plan of slc_simple_plan_fastest_of over all strategies but onebit. */
 sluice_status slc_simple_plan_fastest_uniform(const slc_profile *profile, uint64_t limit, slc_simple_plan *out);
 
 /* The smallest arena of any plan, and the arena of sdp for all units under one_ahead, in bytes. */

@@ -31,13 +31,14 @@ typedef struct {
 sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
                            const slc_trying *trying, slc_plan **out, uint64_t *arena_bytes, slc_forecast *forecast);
 
-/* Makes only items, lifetimes and packing, so also of a plan that is too large. NULL in *out: the order is illegal.
- * Errors: MEMORY. */
+/* Makes only the items, lifetimes and packing of a plan, even of one that is too large. *out is NULL if the order is
+ * illegal. Errors: MEMORY. */
 sluice_status slc_plan_lay_out(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
                                uint32_t tries, slc_plan **out);
 
-/* Does the same from `like`, a plan as in slc_trying: its buffers stay where they are but for a few that overlap, or
- * end above in->limit, which move. NULL in *out also if these are many; lower_bound is 0. Errors: MEMORY. */
+/* Does what slc_plan_lay_out does, from `like`, a plan as in slc_trying. Its buffers stay where they are, except for a
+ * few that overlap or end above in->limit; these move. *out is NULL also if more than a few would have to move.
+ * lower_bound is 0. Errors: MEMORY. */
 sluice_status slc_plan_lay_out_like(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
                                     const slc_plan *like, slc_plan **out);
 

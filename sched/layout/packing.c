@@ -151,7 +151,7 @@ static void packing_fini(packing *p)
     free(p->moments);
 }
 
-/* Tells moments apart as they come, so that none has to be looked for. */
+/* Keeps every moment and looks for no equal ones. */
 static void keep_all_moments(packing *p)
 {
     p->moment_count = reading_moment(p->plan) + 1;
@@ -254,8 +254,8 @@ static void list_movers(const packing *p, uint64_t limit, const slc_pack_buffer 
         }
 }
 
-/* Gives every buffer its offset, but for a few that cannot stay there, which go to gaps between the others. *few: they
- * are few. */
+/* Gives every buffer its offset. Buffers that cannot stay there go to gaps between the others, if they are few; *few
+ * tells whether they are. */
 static sluice_status take_places(packing *p, const uint64_t *offsets, uint64_t limit, slc_work *work, bool *few)
 {
     const uint32_t count = p->plan->buffer_count;
@@ -314,8 +314,8 @@ static sluice_status search_places(packing *p, slc_plan *plan, const slc_packing
     return status;
 }
 
-/* Pairs of parts of one buffer that are looked at for what lives of it. Those of few parts are in the price of a life.
- */
+/* Counts the pairs of parts of one buffer that are compared to find the bytes of it that live. The pairs of buffers
+ * with few parts are not counted: the price of a life contains them. */
 static double count_pairs(const packing *p)
 {
     enum { FEW_PARTS = 64, LOOKS = 2 };

@@ -56,7 +56,7 @@ sluice_status slc_plan_renew_waits_of(const slc_scheduling *in, const slc_schedu
 /* Fills the waits of the evaluation in place of those that there are, and counts the work. Errors: MEMORY. */
 sluice_status slc_plan_renew_evaluation_waits(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan *plan);
 
-/* Items and claims of both programs: by how much of a plan its work is counted. */
+/* Returns the number of items and claims of both programs, by which work on a plan is counted. */
 static inline double slc_plan_length(const slc_plan *plan)
 {
     return (double)plan->train.item_count + plan->train.claim_count + plan->evaluate.item_count +
@@ -70,7 +70,7 @@ void slc_program_forget_waits(slc_program *program);
  * plan has items and strategies. */
 bool slc_plan_order_is_legal(const slc_job *job, const slc_plan *plan, const slc_places *places);
 
-/* The bytes with which a buffer of so many ends where the next one may begin. */
+/* Rounds the bytes of a buffer up, so that it ends where the next buffer may begin. */
 static inline uint64_t slc_aligned(uint64_t bytes)
 {
     return (bytes + SLC_PACK_ALIGNMENT - 1) / SLC_PACK_ALIGNMENT * SLC_PACK_ALIGNMENT;
@@ -91,10 +91,10 @@ typedef struct {
 /* Fills offsets, arena_bytes and lower_bound. */
 sluice_status slc_plan_pack(slc_plan *plan, const slc_packing_effort *effort);
 
-/* Leaves each buffer at the offset [buffers] that it has in another plan (NULL: that it has already); a few that
- * overlap there, or end above the limit, move to gaps between the others, or on top of these. Fills offsets, and
- * arena_bytes, which becomes UINT64_MAX if they are many. lower_bound becomes 0, for it is not looked for. Errors:
- * MEMORY. */
+/* Leaves each buffer at the offset [buffers] that it has in another plan (NULL: that it has already). A few buffers
+ * that overlap there, or end above the limit, move to gaps between the others, or on top of these. Fills offsets and
+ * arena_bytes, which becomes UINT64_MAX if more than a few would have to move. lower_bound becomes 0, for it is not
+ * looked for. Errors: MEMORY. */
 sluice_status slc_plan_place(slc_plan *plan, const uint64_t *offsets, uint64_t limit, slc_work *work);
 
 /* Fills lower_bound. Errors: MEMORY. */

@@ -278,11 +278,11 @@ static void operation_waits(waits *w, const slc_item *item)
     }
 }
 
-/* The claim that held each range of addresses last. Looking at the last one is enough, because it has waited for those
- * before it. But a pass may leave it out: a first pass makes no late claims, a drain makes only those. So claims that
- * no late item makes or releases (ORDINARY), that a late item releases (WRAPPING), and that a late item makes
- * (LATE_FROM) have a last holder each, and a late item also looks at the ordinary holders that the previous pass left
- * (LEFT_BEFORE). */
+/* The last holder of a range of addresses is the claim that held it last. A new claim waits for that one alone, because
+ * it has waited for those before it. But a pass may leave a claim out: a first pass makes no late claims, and a drain
+ * makes only those. So three kinds of claims have a last holder each: those that no late item makes or releases
+ * (ORDINARY), those that a late item releases (WRAPPING), and those that a late item makes (LATE_FROM). A late item
+ * also waits for the ordinary holders that the previous pass left (LEFT_BEFORE). */
 enum { ORDINARY, WRAPPING, LATE_FROM, HOLDERS, LEFT_BEFORE = HOLDERS, PLACES };
 
 typedef struct {
@@ -412,8 +412,9 @@ static void sums_fini(sums *s)
     free(s->released);
 }
 
-/* Looks back from the item, and passes over the latest releases for as long as the item fits without them. It waits for
- * the one before, and for the latest on each other lane that is before that one. */
+/* Looks for the releases that the item must wait for so that it fits: goes back from the item, and passes over the
+ * latest releases for as long as it fits without them. The item waits for the release before these, and for the latest
+ * one before that on each other lane. */
 static void tickets_by_sum(waits *w, const sums *s)
 {
     const uint32_t count = w->program->item_count;

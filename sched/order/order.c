@@ -211,8 +211,9 @@ void slc_order_values_ahead(slc_order *order, const slc_job *job, const slc_stra
     if (i + 1 < job->layer_count) gather_values_of(order, job, strategies, i + 1);
 }
 
-/* True if slot i is reduced right after it, and not after the next slot: so is the last one of a micro-batch with rows,
- * because their lists are read until the reduction ends, and the next micro-batch's first gather brings new ones. */
+/* Returns true if the gradients of slot i are reduced right after it, and not after the next slot. Those of the last
+ * slot of a micro-batch with rows are: the rows' lists are read until the reduction ends, and the next micro-batch's
+ * first gather brings new lists. */
 static bool reduced_at_once(const slc_job *job, uint32_t i)
 {
     return slc_job_splits(job) && job->each && (i + 1) % slc_job_slots(job) == 0;

@@ -190,7 +190,7 @@ static double before_layer(const listing *l, uint32_t piece, uint32_t layer)
     return sum_s;
 }
 
-/* The unit of this number if it is updated where the layer is; else one that is not trainable. */
+/* Returns unit `u` as a stage has it, trainable only if it is updated where the layer is. */
 static slc_unit unit_of_layer(const listing *l, uint32_t u, uint32_t layer)
 {
     slc_unit unit = slc_unit_of_stage(&l->cut->profile->job.units[u]);
@@ -224,7 +224,8 @@ static void list_unit(listing *l, uint32_t piece, uint32_t u, const slc_unit *un
             .after_rows = updates && rows && rows->partner == u});
 }
 
-/* Lists the update, and before it a compressed exchange, after the agreement or after the operation before them. */
+/* Lists the update, and before it the compression and the exchange of a onebit unit. The first of these operations
+ * comes after the agreement if the unit waits for it, else after the unit's last operation so far. */
 static void list_update(listing *l, uint32_t piece, uint32_t u, const slc_unit *unit, double ready_s)
 {
     const slc_job *job = &l->cut->profile->job;

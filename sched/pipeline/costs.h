@@ -48,7 +48,8 @@ double slc_message_s(const slc_times *times, uint64_t bytes);
 /* Seconds of a layer's forward, and of its backward with what it recomputes. */
 double slc_layer_forward_s(const slc_profile *profile, uint32_t layer);
 double slc_layer_backward_s(const slc_profile *profile, bool recompute, uint32_t layer);
-/* Seconds of its backward that make the gradients of its weights: half of it where the profile does not know. */
+/* Seconds of a layer's backward that make the gradients of its weights: half of the backward where the profile does not
+ * know. */
 double slc_layer_weight_s(const slc_profile *profile, uint32_t layer);
 bool slc_knows_weight_times(const slc_profile *profile); /* of all layers */
 /* Seconds of what ends a step for the units whose first layer this is: reductions, updates, gathers. */

@@ -84,13 +84,13 @@ static void take_trial(slc_pipeline_planning *p, double step_s)
     slc_pipeline_planning_copy(p, &p->trial, &p->now);
 }
 
-/* Asks about the choice that has been taken. */
+/* Puts the choice that was taken last on trial again. */
 static void ask_about_now(slc_pipeline_planning *p)
 {
     slc_pipeline_planning_copy(p, &p->now, &p->trial);
 }
 
-/* Takes the choice on trial, which fits, if it is faster than the best. */
+/* Takes the choice on trial, which fits, if it is faster than the one taken so far. */
 static sluice_status weigh(slc_pipeline_planning *p)
 {
     const slc_cut_job cut = slc_pipeline_planning_cut(p, &p->trial);
@@ -100,7 +100,8 @@ static sluice_status weigh(slc_pipeline_planning *p)
     return status;
 }
 
-/* Lowers the programme's limits by what the packer needs more than the sums, until cuts fit or there are none. */
+/* Puts the programme's cuts on trial. While they do not fit, lowers its limits by what the packed stages need beyond
+ * the budget, and asks again until cuts fit or there are none. */
 static sluice_status propose(slc_pipeline_planning *p, bool with_messages)
 {
     const uint32_t chunks = p->request->shape.chunks, stages = p->request->shape.stages;
@@ -126,7 +127,8 @@ static sluice_status propose(slc_pipeline_planning *p, bool with_messages)
     return SLUICE_OK;
 }
 
-/* The cuts of least memory. *needs: the budget that they need, of `*stage`; UINT64_MAX: there are no cuts. */
+/* Tries the cuts of least memory. *needs becomes the budget that they need, which is that of stage *stage; UINT64_MAX:
+ * there are no cuts. */
 static sluice_status propose_smallest(slc_pipeline_planning *p, uint64_t *needs, uint32_t *stage)
 {
     uint64_t sum;
@@ -152,8 +154,9 @@ static double busiest_s(const slc_pipeline_planning *p, const slc_cut_job *cut)
     return most_s;
 }
 
-/* Puts cuts on trial, those before the pieces from `first` to `last` a layer further: one piece beside them gives a
- * layer away, another takes one. False: some piece would be empty, or a cut is not allowed. */
+/* Puts the cuts taken so far on trial, with those before the pieces `first` to `last` moved by `by` layers: a piece on
+ * one side gives layers away, and a piece on the other side takes them. False: some piece would be empty, or a cut is
+ * not allowed. */
 static bool shift_cuts(const slc_pipeline_planning *p, uint32_t first, uint32_t last, int by)
 {
     uint32_t *const cuts = p->trial.first_layer;
@@ -415,8 +418,8 @@ static sluice_status move_raised(slc_pipeline_planning *p, int from)
 
 /* ---- Back into the programme ---- */
 
-/* Tells the programme of layers at the pace at which their stage was simulated: operations and gathers hold it up.
- * *any: some stage was held up at all. */
+/* Gives layers the pace at which their stage was simulated, for the programme: operations and gathers hold a stage up.
+ * *any becomes true if some stage was held up at all. */
 static sluice_status take_pace(slc_pipeline_planning *p, bool *any)
 {
     const slc_cut_job cut = slc_pipeline_planning_cut(p, &p->now);
@@ -455,8 +458,9 @@ static sluice_status repeat_with_times(slc_pipeline_planning *p, int from)
 
 /* ---- Planning ---- */
 
-/* Finds the fastest choice that fits with or without recomputation: the highest level that all units can have, then as
- * much of the levels above it as fits. *needs and *stage are what the lowest needs, where nothing fits. */
+/* Finds the fastest choice that fits, with or without recomputation as `recompute` says. All units get the highest
+ * level that they can all have, then as many as fit get the levels above it. If nothing fits, *needs and *stage are
+ * those of the lowest level. */
 static sluice_status search(slc_pipeline_planning *p, bool recompute, uint64_t *needs, uint32_t *stage)
 {
     int from = p->level_count;

@@ -153,8 +153,8 @@ static void add_unit_bytes(slc_pipeline_planning *p, const slc_cut_job *cut, uin
                 slc_buffer_bytes(p->job, &unit, &rows[i]);
 }
 
-/* Sums by layer, which the programme cuts by. The values of older versions count as what a micro-batch keeps, or as
- * fixed if their number is. */
+/* Older versions of values count as bytes that each micro-batch keeps if every micro-batch has an update, and as fixed
+ * bytes if steps only run into each other. */
 void slc_pipeline_planning_describe(slc_pipeline_planning *p)
 {
     const slc_pipeline_request *r = p->request;
@@ -324,7 +324,6 @@ void slc_pipeline_planning_fini(slc_pipeline_planning *p)
     free(p->uncut);
 }
 
-/* Begins to plan: the caller frees by planning_fini, after an error too. */
 sluice_status slc_pipeline_planning_init(slc_pipeline_planning *p, const slc_pipeline_request *request,
                                          slc_pipeline_plan *out)
 {

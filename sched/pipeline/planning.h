@@ -51,7 +51,7 @@ void slc_pipeline_planning_fini(slc_pipeline_planning *p);
 
 /* Makes a job of the choice, which it borrows. */
 slc_cut_job slc_pipeline_planning_cut(const slc_pipeline_planning *p, const slc_pipeline_planning_choice *choice);
-/* Sums the chain up by layer, which the programme cuts by, with the strategies on trial. */
+/* Sums the times and bytes of each layer, which the programme cuts by, with the strategies on trial. */
 void slc_pipeline_planning_describe(slc_pipeline_planning *p);
 /* Makes the question to the programme; borrowed until the next one. */
 slc_flushed_partition slc_pipeline_planning_partition(slc_pipeline_planning *p, bool with_messages);

@@ -156,7 +156,8 @@ static bool list_slots(build *b)
 
 /* ---- Lives ---- */
 
-/* The first slot of a task, or the one after its last. Beyond the step: those of its first or last task. */
+/* Returns the number of a task's first slot in the step. A task before the step counts as the first one; a task behind
+ * the step begins after its last slot. */
 static uint32_t task_begin(const build *b, int64_t task)
 {
     const int64_t count = b->program->task_count;
@@ -214,8 +215,8 @@ static void add_life(build *b, slc_activation_life life, uint32_t receive, uint3
     }
 }
 
-/* Finds who of the layers [first, end) reads an activation that has come from a layer before them: the last forward,
- * and the last backward, which is that of the first layer. SLC_NONE: none does. */
+/* Finds the layers of [first, end) that read an activation which has come from a layer before them: the last one whose
+ * forward reads it, and the first one whose backward does, which runs last. SLC_NONE: none does. */
 static void readers_within(const slc_activation_readers *readers, uint32_t first, uint32_t end, uint32_t *forward,
                            uint32_t *backward)
 {

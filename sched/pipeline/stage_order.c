@@ -98,9 +98,9 @@ static void append_tables(writing *w)
             if (job->units[u].trainable && is_table(job, u)) append_unit(w, u, job->micro_batches - 1, updates);
 }
 
-/* Appends the gathers of windows that begin in the slot after number `k` of the step, or in its first one where `k` is
- * SLC_NONE. Before that slot (`after` false) they are those that may run while it computes; after it, those of units
- * whose same window it is in itself, in another micro-batch. */
+/* Appends gathers of windows that begin in the slot after number `k` of the step, or in the step's first slot where `k`
+ * is SLC_NONE. Before slot `k` (`after` false) these are the gathers that may run while it computes. After slot `k`
+ * they are those of windows that slot `k` itself uses, for another micro-batch. */
 static void append_gathers(writing *w, uint32_t k, bool after)
 {
     const slc_stage_job *stage = w->stage;

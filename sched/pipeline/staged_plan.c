@@ -13,10 +13,10 @@
 
 /* ---- What it is held against ---- */
 
-/* The least that any cuts can reach. A stage begins with the first micro-batch when all stages before it have computed
- * its forward, computes M micro-batches, and after its last backward those stages compute theirs: with all layers
- * before a stage taking so long in sum, whatever the cuts. Chunks, weight gradients that are put off, and steps that
- * run into each other leave only the M micro-batches of the slowest stage. */
+/* Finds a lower bound of the step under any cuts. A stage begins with the first micro-batch when all stages before it
+ * have computed its forward, computes M micro-batches, and after its last backward those stages compute theirs:
+ * whatever the cuts, this adds the time of all layers before the stage. With chunks, with weight gradients that are put
+ * off, or where steps run into each other, only the M micro-batches of the slowest stage count. */
 static sluice_status find_bound(slc_pipeline_planning *p, double *bound_s)
 {
     const slc_pipeline_request *r = p->request;

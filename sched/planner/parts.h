@@ -18,8 +18,8 @@ typedef struct {
     const char *strategy, *schedule;
     bool cut; /* the effort ended the search, so less may do */
 } slc_smallest;
-/* `work` counts; when it has spent `effort_s` more, the search ends. 0: the share of the request's effort that it has
- * in a plan. */
+/* Finds the smallest budget. The search counts its work in `work`, and ends when that has spent `effort_s` more nominal
+ * seconds; 0: the share of the request's effort that the search has in a plan. */
 sluice_status slc_smallest_budget(const slc_job *job, const slc_plan_request *request, const slc_times *times,
                                   double effort_s, slc_work *work, slc_smallest *best);
 

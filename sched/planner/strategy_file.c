@@ -35,7 +35,7 @@ static int line_of(const reader *r, const char *key)
     return 0;
 }
 
-/* Refuses with where the key is, if a file is read, and what is wrong. */
+/* Returns an error that says what is wrong and, if a file is read, in which line the key is. */
 __attribute__((format(printf, 3, 4))) static sluice_status fault(const reader *r, const char *key, const char *format,
                                                                  ...)
 {

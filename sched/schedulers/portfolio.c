@@ -1,6 +1,6 @@
 /* The joint plan without the slot model, under a name of its own: strategies and schedule are still chosen together,
- * but only from uniform strategies and the mixtures of `mixed` (planner/joint.c). If a caller wants one order and no
- * plan, it is that of greedy. schedulers_test.c covers this file. */
+ * but only from uniform strategies, the mixtures of `mixed` and choices that grow (sched/joint/members.c). If a caller
+ * wants one order and no plan, it is that of greedy. schedulers_test.c covers this file. */
 #include "sched/scheduler.h"
 
 static void train(const slc_scheduling *in, slc_order *order)

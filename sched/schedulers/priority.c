@@ -416,8 +416,8 @@ static void issue_agreement(queue *q)
         slc_operation_s(q->job, q->times, SLC_ITEM_AGREE, NULL, 0));
 }
 
-/* The open window that is needed first and may be gathered; of several, the unit that comes first. NULL: none. Windows
- * of which all is issued are dropped from the list. */
+/* Returns the open window that is needed first of those that may be gathered, of several that of the first unit; NULL:
+ * there is none. Windows of which everything is issued are dropped from the list. */
 static window *first_ready(queue *q)
 {
     window *found = NULL;

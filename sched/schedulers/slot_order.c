@@ -208,8 +208,9 @@ static void place_exchange(draft *p, uint32_t u, int64_t position)
     place_whole(p, of.exchange, u, position, REDUCE);
 }
 
-/* `position` is that of the model. The gather of the step's first window comes after the operations that it needs from
- * the previous step, which are late in this pass (`not_before`). */
+/* Places one run of a window's gather; `position` is that of the model. The gather of the step's first window comes
+ * after the operations that it needs from the previous step: these are late in this pass, the last of them at the place
+ * `not_before`. */
 static void place_window_gather(draft *p, const slc_flow *flow, const cut *c, uint32_t run, int64_t position,
                                 int64_t not_before)
 {
@@ -238,8 +239,9 @@ static int64_t reduce_position(const draft *p, uint32_t u, const cut *c, uint32_
     return s.count ? (int64_t)position_of(&s, (run + 0.5) / c->runs) : -1;
 }
 
-/* The place that a window's gather must come after: that of a reduction that is late in this pass; for rows that of the
- * previous micro-batch's reductions, which use the same lists. INT64_MIN: none. */
+/* Returns the place that a window's gather must come after; INT64_MIN: there is none. For the step's first window it is
+ * that of the unit's reduction, if that is late in this pass. For rows it is that of the previous micro-batch's
+ * reductions, which use the same lists. */
 static int64_t window_follows(const draft *p, const slc_flow *window, int64_t reduced)
 {
     const slc_job *job = p->in->job;

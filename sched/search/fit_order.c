@@ -59,7 +59,7 @@ static bool frees(const slc_item *item, const slc_item *end)
            item->unit == end->unit && item->micro_batch == end->micro_batch && slc_share_blocks(item, end);
 }
 
-/* Moves late items back into the step that they belong to. They were before the moment, whose item so moves down. */
+/* Moves late items back into the step that they belong to, right before the moment. */
 static bool call_back(fitting *f, slc_order *order, const slc_item *end)
 {
     uint32_t called = 0;

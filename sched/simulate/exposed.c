@@ -14,8 +14,8 @@ static void look_at(last_wait *last, const slc_item_times *items, double step_s,
     if (last->item == SLC_NONE || over_s > last->over_s) *last = (last_wait){item, previous, over_s};
 }
 
-/* Looks among the waits that the plan gives the slot, and for a pass's first slot also among the operations that end
- * the previous pass. */
+/* Finds the wait that was over last, among those that the plan gives the slot, and for a pass's first slot also among
+ * the operations that end the previous pass. */
 static last_wait find_cause(const slc_program *program, const slc_item_times *items, double step_s, uint32_t slot,
                             bool first)
 {

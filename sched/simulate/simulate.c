@@ -85,7 +85,8 @@ static sluice_status run_pass(simulation *s)
     return status;
 }
 
-/* The first pass only leaves to the next one what steps leave; the others count, a draw each. */
+/* Runs a first pass, which only leaves the lanes as a step leaves them, and then one pass for each draw; only these
+ * count. */
 static sluice_status run_draws(simulation *s, uint32_t draws)
 {
     sluice_status status = run_pass(s);

@@ -25,7 +25,7 @@ struct slc_trace {
 
 /* ---- Names ---- */
 
-/* Drops the part of a character with which a label ends that was cut. */
+/* If a label was cut inside a character, drops the part of that character at the label's end. */
 static void drop_part_of_character(char *text, int wanted)
 {
     if (wanted < SLC_ITEM_LABEL) return;

@@ -16,7 +16,8 @@ typedef struct {
     /* Each slot's time differs by a factor in [1/x, x] from what its size gives; x >= 1. */
     slc_random_range time_spread;
     slc_random_range activations; /* bytes that a layer keeps for its backward, over the bytes of its parameters */
-    /* 0: drawn. Ranks 2, 4, 8 or 16; micro-batches 1, or 2 to 4 in a third of all cases. */
+    /* Numbers of ranks and of micro-batches; 0: drawn. Drawn are 2, 4, 8 or 16 ranks, and 1 micro-batch or, in a third
+     * of all cases, 2 to 4. */
     uint32_t world, micro_batches;
     double bytes_per_s, latency_s;
     double kappa, sigma, update_s_per_element;

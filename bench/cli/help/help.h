@@ -25,6 +25,6 @@ typedef enum {
 /* Prints the help of "sluice train", which has this parser and its children. Returns 0, or -1: no memory. */
 int slc_help_print(const struct argp *parser, const char *program, slc_help_format format, FILE *out);
 
-/* Characters in a line of the terminal on standard output, from 40 to 120; if it is none, what COLUMNS says, or 80.
- */
+/* Returns the width of the terminal on standard output in characters, from 40 to 120. If standard output is no
+ * terminal, the width is that of COLUMNS, or 80. */
 int slc_help_width(void);

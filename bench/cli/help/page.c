@@ -18,7 +18,8 @@ static size_t count_rows(const struct argp *parser)
     return count;
 }
 
-/* A row without a group belongs to that of the row before it, a heading without one begins the next. */
+/* A row without a group number belongs to the group of the row before it; a heading without a number begins the next
+ * group. */
 static void add_rows(slc_help_page *page, const struct argp *parser)
 {
     int group = 0;

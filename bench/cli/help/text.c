@@ -101,7 +101,8 @@ static void print_options(const slc_help_page *page, bool all, FILE *out)
 static const char exit_codes[] = "Exit codes: 0 done, 1 failed, 2 an option or a file cannot be used, 130 stopped; "
                                  "docs/errors.md has all of them.";
 
-/* Prints where the page is: of an installed command in share/doc beside it, else as the tree has it. */
+/* Prints where the page is: the path of an installed command's page, in share/doc, or else its path in the source
+ * tree. */
 static void print_more(const char *page, FILE *out)
 {
     char self[PATH_MAX], *slash;

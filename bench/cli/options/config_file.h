@@ -6,10 +6,10 @@
 
 #include <jansson.h>
 
-/* Sets what the file says and nothing has set yet. typed[i]: the text that was given for rows[i], NULL: none; it gets
- * the file's, which lives as long as the process. null and false leave an option as it is. Errors: PATH, IO, MEMORY;
- * FORMAT (no JSON, no object), ARGUMENT (a key that is no option, a value that the option does not take): they name
- * file and key. */
+/* Sets the options that the file has values for and that nothing has set yet. typed[i] is the text that was given for
+ * rows[i], or NULL if none was; it then becomes the file's text, which lives as long as the process. The values null
+ * and false leave an option as it is. Errors: PATH, IO, MEMORY; FORMAT (no JSON, no object), ARGUMENT (a key that is no
+ * option, a value that the option does not take), which name the file and the key. */
 sluice_status slc_config_file_read(const char *path, const slc_option *rows, void *options, const char **typed);
 
 /* Sets one of the rows as a value of a file says, in the same way. `where` begins messages: "--config FILE". Errors:

@@ -1,4 +1,4 @@
-/* Reads what was typed for an option by its row. */
+/* Reads the text that was typed for an option, as the option's row says. */
 #include "bench/cli/options/option.h"
 
 #include "lib/base/status.h"

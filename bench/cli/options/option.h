@@ -63,7 +63,8 @@ void slc_option_defaults(const slc_option *rows, void *options);
  * ARGUMENT names the option, quotes the text and says what is taken; those of `set`. */
 sluice_status slc_option_set(const slc_option *row, void *options, char *text);
 
-/* Reads a COUNT or a REAL within the row's limits; for `set` too, with any other type: as a REAL. Errors: ARGUMENT. */
+/* Reads a number within the row's limits: a whole number if the row is a COUNT, else a REAL. A row's `set` may call it
+ * too. Errors: ARGUMENT. */
 sluice_status slc_option_number(const slc_option *row, const char *text, double *out);
 
 /* Copies a text that an option holds, for as long as the process lives; the copy may be cut up. NULL without memory.

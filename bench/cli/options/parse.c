@@ -1,4 +1,5 @@
-/* Goes through the arguments as getopt_long will, before it does: only so can a mistake be answered with a suggestion.
+/* Reads the arguments as getopt_long will, but before it does, because only then can a mistake be answered with a
+ * suggestion.
  * option_test.c covers this file. */
 #include "bench/cli/options/parse.h"
 
@@ -94,8 +95,8 @@ static void print_help(const struct argp *parser, const char *program, const cha
 
 /* ---- Going through the arguments ---- */
 
-/* Names that other programs have, and what says the same here; the first word is an option. Dashes and underscores are
- * the same. Words that follow the option's value are advice. */
+/* Names of options in other programs, each with the option that does the same here: the first word. Words that follow
+ * the option's value are advice. Dashes and underscores are the same. */
 static const char *const by_habit[][2] = {
     {"learning-rate", "lr X"},
     {"bf16", "precision bf16"},
@@ -179,7 +180,7 @@ static const char *const by_habit[][2] = {
     {"max-new-tokens", "tokens N"},
 };
 
-/* Names of what other programs have and this one lacks, with what to do. */
+/* Names of options of other programs that have no counterpart here, each with what to do instead. */
 static const char *const absent[][2] = {
     {"lora", "all parameters are trained; merge adapters into the weights first"},
     {"peft", "all parameters are trained; merge adapters into the weights first"},
@@ -211,7 +212,7 @@ static const char *find_habit(const struct argp *parser, const char *word, size_
     return NULL;
 }
 
-/* Returns what to do without what the word names in other programs; NULL if it is no such name. */
+/* Returns what to do instead of the other program's option that the word names; NULL if `absent` has no such name. */
 static const char *find_absent(const char *word, size_t length)
 {
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)

@@ -9,8 +9,8 @@ typedef struct slc_disk_sync slc_disk_sync;
 
 enum { SLC_DISK_SYNC_FILES = 8 };
 
-/* Starts the thread. Bytes that were written are on the disk `within_s` seconds later, and as long as the disk itself
- * takes. Errors: MEMORY, SYSTEM (no thread). */
+/* Starts the thread. Bytes are on the disk at most `within_s` seconds after they were written, plus the time that the
+ * disk itself takes. Errors: MEMORY, SYSTEM (no thread). */
 sluice_status slc_disk_sync_start(double within_s, slc_disk_sync **out);
 
 /* Adds an open file, SLC_DISK_SYNC_FILES at most, which stays open until slc_disk_sync_end. */

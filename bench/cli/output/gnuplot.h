@@ -4,8 +4,9 @@
 #include <sluice/status.h>
 #include <stdio.h>
 
-/* Writes the head of `name`.gp, which draws `name`.svg and .png from `name`.dat, which its variable `data` names, from
- * whatever folder gnuplot is run: a loop over both kinds. The caller ends it with "  unset output\n}\n". Pixels. */
+/* Writes the beginning of the script `name`.gp, a loop that draws `name`.svg and .png of this size in pixels from
+ * `name`.dat. The script's variable `data` is the path of `name`.dat; all these files are in the script's folder, from
+ * whatever folder gnuplot is run. The caller closes the loop with "  unset output\n}\n". */
 void slc_gnuplot_begin(FILE *file, const char *name, int width, int height);
 
 /* Writes text for a place between single quotes: doubles the quotes in it. */

@@ -7,7 +7,8 @@
 /* Notes the command line, whose words must live as long as the process, and the time. */
 void slc_provenance_begin(const char *program, int argc, char **argv);
 
-/* "2026-11-26T01:12:38Z", in the time of the world (UTC): when the process began, or now. Returns `text`. */
+/* Write a time in UTC, as "2026-11-26T01:12:38Z": slc_provenance_began that of the process's beginning, slc_date_now
+ * the present one. Both return `text`. */
 char *slc_provenance_began(char text[32]);
 char *slc_date_now(char text[32]);
 

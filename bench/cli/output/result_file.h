@@ -23,8 +23,8 @@ bool slc_is_standard_output(const char *path);
 /* Opens the file at once, so that a path that cannot be written is known before hours of work. Errors: PATH, IO,
  * MEMORY. */
 sluice_status slc_result_file_open(const char *path, slc_result_file *out);
-/* Finds out whether the file could be opened, and leaves no trace: a pipe's reader, for one, notices nothing. `path`
- * NULL or "-": it can. Errors: PATH, IO, MEMORY. */
+/* Checks that the file could be opened, and leaves no trace: not even a pipe's reader notices the check. NULL and "-"
+ * can always be opened. Errors: PATH, IO, MEMORY. */
 sluice_status slc_result_file_probe(const char *path);
 /* Call it after writing, while errno still says why that failed. Returns whether all writes so far succeeded; if not,
  * the caller may leave out the rest of the file, and commit reports the error. */

@@ -1,5 +1,5 @@
-/* The reference for kernels whose pace memory sets: a copy by one thread, done in the way that is fastest on this
- * machine; it should be larger than the caches. */
+/* The reference for memory-bound kernels: a copy by one thread, done in the way that is fastest on this machine. The
+ * copy should be larger than the caches. */
 #pragma once
 
 #include "lib/device/device.h"

@@ -1,5 +1,5 @@
-/* Measures what a GPU does by the times of its events, by turns with a copy from one piece of its memory to another:
- * the copy is what a kernel whose pace memory sets is held against, and it leaves nothing of the kernel's in the
+/* Measures work on a GPU by the times of its events, by turns with a copy from one piece of the GPU's memory to
+ * another. Memory-bound kernels are compared with this copy, which also leaves nothing of a kernel's data in the
  * caches. One thread. */
 #pragma once
 

@@ -431,7 +431,7 @@ static sluice_status compress_server(slc_kernel_case *c)
     return SLUICE_OK;
 }
 
-/* The whole of what an exchange of this shape has left. */
+/* Returns all results that an exchange of this shape leaves. */
 static slc_compress_results results_of(const slc_kernel_case *c, const slc_compress_shape *shape)
 {
     return (slc_compress_results){

@@ -1,4 +1,4 @@
-/* The kernels whose pace memory sets, with the bytes that each moves: the rows of `sluice-lab kernels`.
+/* The memory-bound kernels, with the bytes that each moves: the rows of `sluice-lab kernels`.
  *
  * To add a kernel, write a function that calls it on the case's arrays (out of place, so that every call does the
  * same), and a row {name, bytes, prepare, call, gpu} in kernel_table.c. `bytes` is the least that the kernel moves for
@@ -41,8 +41,8 @@ typedef enum {
 typedef struct {
     const char *name;
     double bytes[2]; /* bytes moved for each element, by sluice_dtype of the case */
-    /* Works on arrays that the host can write, even if the kernel then runs on a GPU: they are copied there, again
-     * and again up to the size of the case. So it uses count and array, and fills every array evenly. */
+    /* Fills the arrays on the host, even if the kernel then runs on a GPU: they are copied there, again and again up to
+     * the size of the case. So the function uses `count` and `array`, and fills every array evenly. */
     sluice_status (*prepare)(slc_kernel_case *);
     sluice_status (*call)(slc_kernel_case *);
     slc_gpu_size gpu;

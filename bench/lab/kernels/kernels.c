@@ -1,5 +1,5 @@
-/* `sluice-lab kernels`: how near the kernels whose pace memory sets come to a copy; each is measured in turn with
- * it. With --device cuda see gpu_kernels.h. tests/command/measure/kernels_test.sh covers this file. */
+/* `sluice-lab kernels`: compares memory-bound kernels with a copy; each kernel is measured in turn with it. With
+ * --device cuda see gpu_kernels.h. tests/command/measure/kernels_test.sh covers this file. */
 #include "bench/cli/command.h"
 #include "bench/lab/kernels/copy_pace.h"
 #include "bench/lab/kernels/gpu_kernels.h"
@@ -163,7 +163,7 @@ static slc_kernel_case case_of(const kernels_options *o, sluice_dtype dtype)
                              .workspace_bytes = WORKSPACE};
 }
 
-/* `copy_bytes`: of each of the two arrays of a copy, which lie beside those of a kernel. */
+/* `copy_bytes` is the size of each of the two arrays of a copy, which are in memory together with those of a kernel. */
 static sluice_status check_memory(const kernels_options *o, uint64_t copy_bytes)
 {
     /* Arrays have room for as many floats as they have elements. */

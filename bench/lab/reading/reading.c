@@ -1,5 +1,6 @@
-/* `sluice-lab reading`: what it costs that ranks compare the files that each of them reads. A file is read by turns
- * with and without what is compared, as loading and opening do it. tests/command/output_test.sh covers this file. */
+/* `sluice-lab reading`: measures the cost of comparing files among ranks, for which each rank computes a fingerprint of
+ * what it reads. A file is read by turns without and with the fingerprint, as loading and opening do it.
+ * tests/command/output_test.sh covers this file. */
 #include "bench/cli/command.h"
 #include "bench/cli/options/command_line.h"
 #include "lib/base/clock.h"
@@ -27,7 +28,7 @@ typedef struct {
     const char *path;
 } reading_options;
 
-/* Times of the rounds, without [0] and with [1] what is compared. */
+/* Times of the rounds: [0] without the fingerprint that ranks compare, [1] with it. */
 typedef struct {
     double elapsed_s[2][ROUNDS_MOST], processor_s[2][ROUNDS_MOST];
 } reading_times;

@@ -1,7 +1,7 @@
-/* Compares the slot model's answer with two bounds: of the same positions and ties (search), and of every legal
- * position without ties (proven). The second bound comes in two versions: the LP's, which may take parts of strategies,
- * and the one that branching on strategies makes of it. The plan is compared with the last, and what lies between them
- * is divided by its causes (sched/planner/distance.h). It is also held against the fastest baseline of the same budget.
+/* Compares the slot model's answer with two bounds: one for the same positions and ties (search), and one for every
+ * legal position without ties (proven). The second bound is found twice: by the LP, which may take parts of strategies,
+ * and by branching on strategies. The plan is compared with the branched bound, and the difference is divided by its
+ * causes (sched/planner/distance.h). The plan is also compared with the fastest baseline of the same budget.
  * tests/command/plan/plan_tools_test.sh covers this file. */
 #include "bench/lab/study/kept_rows.h"
 #include "ilp/slot_model.h"

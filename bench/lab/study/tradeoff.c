@@ -2,8 +2,8 @@
  * models are planned on three clusters, in the simulator:
  *
  * - schedule: all layers are fsdp, and the schedule has more and more memory: more overlap, a shorter step;
- * - strategies: the schedule always has as much, and strategies get more and more: fewer gathers, a shorter step;
- * - both: what strategies get the schedule does not have, which gives a step time for each share.
+ * - strategies: the schedule's memory stays the same, and strategies get more and more: fewer gathers, a shorter step;
+ * - both: the schedule has the memory that strategies do not get, which gives a step time for each share.
  *
  * tests/command/plan/plan_tools_test.sh covers this file. */
 #include "bench/lab/study/study.h"

@@ -11,8 +11,9 @@ typedef struct {
 } slc_time_bounds;
 
 typedef struct {
-    /* [units] From when the backward of a unit could begin (the one before it was done, its values were gathered) to
-     * its reduction. The first unit's begins with the forward's end, which cannot be seen: its upper bound alone. */
+    /* [units] The time from the moment when the backward of a unit could begin (the one before it was done, its values
+     * were gathered) to its reduction. The first unit's backward begins where the forward ends, which cannot be seen;
+     * it has an upper bound alone. */
     slc_time_bounds *backward;
     slc_time_bounds together; /* of all backwards but the first: their bounds may be far below the bounds' sum */
     /* The time from the end of a step's last reduction to the beginning of the next step's first one: the optimizer,

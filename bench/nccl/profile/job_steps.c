@@ -135,7 +135,8 @@ static bool may_begin(const rank_search *s, size_t at, const slc_job_steps *step
     return reduces(call_before(s, at)) && (!steps->operation_count || matches_step(s, at, steps));
 }
 
-/* Chooses the call with which this rank's step begins: one that makes it the step of the ranks before, if there are. */
+/* Chooses the call with which this rank's step begins. If steps of other ranks are known, the choice makes this rank's
+ * step the same as theirs. */
 static sluice_status choose_begin(rank_search *s, const slc_job_steps *steps)
 {
     size_t first = s->period.first, most = 0;

@@ -90,7 +90,8 @@ static double first_backward_s(const slc_profile_maker *m)
     return fmin(others_s / others_bytes * bytes, most);
 }
 
-/* Forwards share by bytes what the optimizer, the forward and the first backward took but for the last. */
+/* Divides the time of the optimizer and the forward among the layers' forwards, in proportion to their bytes. It is
+ * measured together with the first backward, which is taken off before. */
 static void set_times(slc_profile_maker *m)
 {
     uint32_t layers = m->draft.job.layer_count;

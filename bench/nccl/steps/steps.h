@@ -4,10 +4,10 @@
 #include "plugins/nccl/record/records.h"
 
 /* A process's calls on one device that move data and did not fail, in the order in which they were made, and the
- * longest stretch among the last 16384 of them that repeats at least three times, by its shortest period; it may have
- * begun before those. If layers are alike, a step is several periods: as many as lie between longer pauses. A warm-up
- * before the stretch and a tail after it are allowed. Calls are alike that have the same communicator, operation,
- * dtype, operator, count and peer. */
+ * longest stretch that repeats at least three times, with its shortest period. The stretch is looked for among the last
+ * 16384 calls, but may begin before them. If layers are alike, a step is several periods: as many as lie between longer
+ * pauses. A warm-up before the stretch and a tail after it are allowed. Two calls are alike if they have the same
+ * communicator, operation, dtype, operator, count and peer. */
 typedef struct {
     const slc_nccl_entry **calls;
     size_t call_count;

@@ -1,4 +1,5 @@
-/* Entries that were timed together have the same group, stream and moments: sorted by those they follow each other.
+/* Entries that were timed together have the same group, stream and times, so sorting by these puts them next to each
+ * other.
  * bench/nccl/nccl_test.c covers this file. */
 #include "bench/nccl/summary/time_shares.h"
 

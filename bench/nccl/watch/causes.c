@@ -1,5 +1,5 @@
-/* The causes among the waits. A node that others wait for and that waits for nobody is one; of several waits for it the
- * plainest is told. Nodes from which no cause can be reached wait for each other in a circle.
+/* Finds the causes among the waits. A node is a cause if others wait for it and it waits for nobody; of several waits
+ * for it the plainest is reported. Nodes from which no cause can be reached wait for each other in a circle.
  * compare_test.c covers this file. */
 #include "bench/nccl/watch/waits.h"
 
@@ -359,7 +359,7 @@ static sluice_status tell_causes(graph *g)
     return status;
 }
 
-/* Marks the causes, and from them on all that wait for what is marked. */
+/* Marks the causes as explained, and then every node that waits for a marked one. */
 static void mark_explained(graph *g)
 {
     for (size_t i = 0; i < g->waits->count; i++)

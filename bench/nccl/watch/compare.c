@@ -1,5 +1,5 @@
-/* A difference between calls is a cause, and so is a crossed order; that ranks wait for each other afterwards is told
- * only of processes that take part in none. */
+/* A difference between calls is a cause, and so is a crossed order. That ranks wait for each other is reported only for
+ * processes that take part in neither. */
 #include "bench/nccl/watch/compare.h"
 
 #include "bench/nccl/watch/faults.h"
@@ -20,8 +20,8 @@ static int by_time(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Drops those findings from `first` on that share a process with an earlier one in the list: consequences. With
- * `earliest_only` they are put in the order of their times before, and compared with each other too. */
+/* Drops the findings from `first` on that share a process with an earlier finding, because they are its consequences.
+ * With `earliest_only` the findings from `first` on are sorted by time first, and compared with each other too. */
 static void drop_consequences(slc_nccl_findings *findings, size_t first, bool earliest_only)
 {
     if (earliest_only && findings->count > first)
@@ -37,7 +37,8 @@ static void drop_consequences(slc_nccl_findings *findings, size_t first, bool ea
     }
 }
 
-/* Adds what streams do not finish although all ranks called it, or the crossed order that explains it. */
+/* Adds the operations that all ranks called and that streams do not finish, or in their place the crossed order that
+ * explains them. */
 static sluice_status find_unfinished(const slc_nccl_members *all, double stall_s, slc_nccl_findings *findings)
 {
     size_t first = findings->count;

@@ -17,7 +17,7 @@ typedef struct {
     uint64_t ordinal;
 } shared_call;
 
-/* The latest call of b among those that a called before its current group, in a pair of streams. */
+/* A pair of streams, and the latest call of b among those that a called before its current group. */
 typedef struct {
     shared_call first;           /* says which streams */
     shared_call latest, current; /* current: the latest of a's current group */

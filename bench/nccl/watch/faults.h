@@ -4,8 +4,8 @@
 
 #include "bench/nccl/watch/waits.h"
 
-/* differences.c: adds a finding for the first collective that two ranks called differently, which their entries show,
- * or the rolling hashes for what lies before the oldest entry kept. */
+/* differences.c: adds a finding for the first collective that two ranks called differently. Their entries show it, or,
+ * for collectives before the oldest entry kept, their rolling hashes. */
 sluice_status slc_nccl_find_difference(const slc_nccl_members *all, const slc_nccl_communicator *communicator,
                                        slc_nccl_findings *findings);
 
@@ -20,8 +20,8 @@ sluice_status slc_nccl_match_exchanges(const slc_nccl_members *all, const slc_nc
 sluice_status slc_nccl_find_unfinished(const slc_nccl_members *all, const slc_nccl_communicator *communicator,
                                        double stall_s, slc_nccl_findings *findings);
 
-/* crossings.c: adds a finding for the first two collectives, of two communicators, that a pair of ranks called in
- * opposite orders: in one stream each, which is a sure deadlock because a stream does one thing after the other, or,
- * with `any_stream`, in whichever. Looks at ranks that have called nothing for a moment alone, since the others are not
- * stuck. */
+/* crossings.c: adds a finding for the first two collectives, on two communicators, that a pair of ranks called in
+ * opposite orders. Each rank called both in one stream, which is a sure deadlock because a stream does one thing after
+ * the other; with `any_stream` in any streams. Looks only at ranks that have called nothing for a moment, since the
+ * others are not stuck. */
 sluice_status slc_nccl_find_crossings(const slc_nccl_members *all, bool any_stream, slc_nccl_findings *findings);

@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* A rank is meant that others wait for, from GONE to LAGS. */
+/* The kinds from GONE to LAGS are about a rank that others wait for. */
 typedef enum {
     SLC_NCCL_FOUND_DIFFERS, /* ranks called different operations, or with different arguments */
     SLC_NCCL_FOUND_UNEQUAL, /* a send and its receive have different sizes */
@@ -55,7 +55,8 @@ sluice_status slc_nccl_finding_end(slc_nccl_findings *findings);
 void slc_nccl_finding_involve(slc_nccl_finding *finding, const slc_nccl_members *all, const slc_nccl_member *member);
 /* The fault was not complete before the member made this call; NULL: before it last moved. */
 void slc_nccl_finding_not_before(slc_nccl_finding *finding, const slc_nccl_member *member, const slc_nccl_entry *entry);
-/* Puts a value into the JSON, and one at the end of a list there. Both take `value` over; NULL: it is lost. */
+/* slc_nccl_finding_set puts a value into the JSON; slc_nccl_finding_append puts one at the end of a list there. Both
+ * take `value` over; NULL: there was no memory for it. */
 void slc_nccl_finding_set(slc_nccl_finding *finding, const char *key, json_t *value);
 void slc_nccl_finding_append(slc_nccl_finding *finding, const char *key, json_t *value);
 

@@ -31,12 +31,12 @@ typedef struct {
 sluice_status slc_nccl_waits_add(slc_nccl_waits *waits, const slc_nccl_members *all, double stall_s,
                                  const slc_nccl_wait *wait);
 
-/* Adds the waits in a communicator for collectives, for ranks that are missing and for those that are gone. Of those
- * between very many ranks some are left out, but each rank keeps one for which, and one in which, it waits. Errors:
- * MEMORY. */
+/* Adds the waits in a communicator: for collectives, for ranks that are missing and for ranks that are gone. Between
+ * very many ranks some waits are left out, but each rank keeps one wait of its own and one of another rank for it.
+ * Errors: MEMORY. */
 sluice_status slc_nccl_waits_find(const slc_nccl_members *all, const slc_nccl_communicator *communicator,
                                   double stall_s, slc_nccl_waits *waits);
 
-/* Adds findings for those whom others wait for and who wait for nobody, and for circles. Errors: MEMORY. */
+/* Adds findings for the ranks that others wait for and that wait for nobody, and for circles. Errors: MEMORY. */
 sluice_status slc_nccl_waits_explain(const slc_nccl_members *all, const slc_nccl_waits *waits,
                                      slc_nccl_findings *findings);

@@ -157,8 +157,8 @@ static bool any_alive(const watch *w)
     return false;
 }
 
-/* True if there is a program to watch. None is a record that stays for a while after an orderly end because others may
- * still wait for its process. */
+/* True if there is a program to watch. The record of a process that ended in order does not count: it stays for a while
+ * because others may still wait for the process. */
 static bool any_program(const watch *w)
 {
     for (size_t i = 0; i < w->records->count; i++)

@@ -8,7 +8,7 @@
  * the exit code: 0 without a fault, 1 with one. */
 int slc_nccl_watch(const char *const *paths, size_t count, double stall_s, const char *json);
 
-/* Judges records that the caller has read from these folders and reported: what stands in its tables is what is judged.
- * They are read once more if a program runs, since a fault counts only if a second look shows it. Prints to standard
- * error; returns the same. */
+/* Finds faults in records that the caller has read from these folders and reported, so that findings and tables are
+ * about the same records. They are read once more if a program runs, since a fault counts only if a second look shows
+ * it. Prints to standard error; returns the exit code as slc_nccl_watch does. */
 int slc_nccl_judge(slc_nccl_records *records, const char *const *paths, size_t count, double stall_s);

@@ -6,8 +6,9 @@
 #include "lib/plan/profile.h"
 #include "sched/simulate/simulate.h"
 
-/* The options --profile, --plan, --world and --lossy, for a command's line to share, and in a line of their own those
- * that plan a pipeline in place of --plan. --profile is mandatory, and so is --plan or --pipeline. */
+/* The options --profile, --plan, --world and --lossy. slc_plan_files_line has them, for a command's own line to share;
+ * slc_plan_or_pipeline_line also has those that plan a pipeline in place of --plan. --profile is mandatory, and so is
+ * --plan or --pipeline. */
 typedef struct {
     const char *profile_path, *plan_path;
     const char *lossy; /* NULL: as in the profile, or as the plan was made */

@@ -1,5 +1,5 @@
-/* A recipe whose sequences grow, planned from profiles: one of the recipe's longest sequences, and others of shorter
- * ones if there are any, from which the times of slots at every length follow (lib/plan/measured/fit_extents.h). */
+/* Plans a recipe whose sequences grow, from a profile of its longest sequences and, if there are any, profiles of
+ * shorter ones. The times of slots at every length follow from these profiles (lib/plan/measured/fit_extents.h). */
 #pragma once
 
 #include "bench/plan/words/phases_table.h"
@@ -22,8 +22,8 @@ sluice_status slc_plan_lengths_read(slc_training_options *recipe, const char *bu
                                     slc_plan_lengths *out);
 void slc_plan_lengths_fini(slc_plan_lengths *lengths);
 
-/* Plans the lengths that have plans of their own, as the request did for `whole` within so many bytes. Activations take
- * a share of bytes that is the length's. Nothing happens where lengths do not change. Errors: those of planning;
+/* Plans the lengths that have plans of their own, as `request` did for `whole`, but within `budget_bytes`. The bytes of
+ * activations are in proportion to the length. Nothing happens if lengths do not change. Errors: those of planning;
  * ARGUMENT: a profile of a shorter length has other layers. */
 sluice_status slc_plan_lengths_plan(slc_plan_lengths *lengths, slc_phase_plan whole, const slc_plan_request *request,
                                     uint64_t budget_bytes);

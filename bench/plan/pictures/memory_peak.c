@@ -22,8 +22,8 @@ static size_t fullest_point(const slc_memory_series *series)
     return fullest;
 }
 
-/* The slot that computes at a moment of the steady step; what begins before the step or ends after it is in the steps
- * next to it at the same places. */
+/* Returns the slot that computes at a moment of the steady step. A slot that reaches beyond the step is also in the
+ * step before or after it, at the same place. */
 static uint32_t slot_at(const slc_plan *plan, const slc_item_times *items, double step_s, double at_s)
 {
     for (uint32_t i = 0; i < plan->train.item_count; i++) {

@@ -70,7 +70,7 @@ static uint64_t highest_column(const slc_memory_peak *peak)
     return most;
 }
 
-/* A block of boxes for each category, and one of what is not in use. */
+/* Writes the block of boxes of one category, or that of the memory that is not in use. */
 static bool put_boxes(FILE *file, const drawing *d, int colour)
 {
     bool any = false;

@@ -45,7 +45,7 @@ typedef struct {
     bool highest;          /* show the highest address in use too */
 } slc_memory_curves;
 
-/* Writes the data block $memory; and the ranges and the plot of it with lines for the plan's memory and the budget. The
- * caller has set margins, x axis and key. */
+/* slc_memory_curves_put_data writes the data block $memory; slc_memory_curves_plot writes its ranges and its plot, with
+ * lines for the plan's memory and the budget. The caller has set margins, x axis and key. */
 void slc_memory_curves_put_data(FILE *file, const slc_memory_curves *curves, const slc_picture_units *units);
 void slc_memory_curves_plot(FILE *file, const slc_memory_curves *curves, const slc_picture_units *units);

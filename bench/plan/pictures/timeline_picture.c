@@ -60,8 +60,8 @@ static colour colour_of(const slc_job *job, const slc_item *item)
     }
 }
 
-/* A colour's boxes and its marks are two blocks of data: $NAME and $NAME_marks. Writes what belongs into one of them.
- */
+/* Writes a box if it belongs into the block that is being written. A colour has two blocks of data: $NAME for its boxes
+ * and $NAME_marks for boxes that are too narrow to be seen. */
 static void put_box(drawing *d, colour of, bool marks, double from_s, double to_s)
 {
     const double step_s = d->p->step_s, unit_s = d->units.seconds, bottom = colours[of].lane + 0.1, top = bottom + 0.8;
@@ -77,7 +77,7 @@ static void put_box(drawing *d, colour of, bool marks, double from_s, double to_
     }
 }
 
-/* A layer that recomputes begins its backward slot with that: returns where it ends, or the slot's begin. */
+/* Returns where the slot's own work begins: after the recomputation, if the layer recomputes in this backward slot. */
 static double own_begin_s(const drawing *d, uint32_t item)
 {
     const slc_trace_picture *p = d->p;

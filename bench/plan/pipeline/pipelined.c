@@ -40,7 +40,7 @@ static sluice_status simulate(const slc_pipelined *made, const slc_pipeline_time
     return status;
 }
 
-/* Finds what the step is made of: it is simulated without the operations of stages, then without messages too. */
+/* Finds the parts of the step by simulating it again: without the operations of stages, then without messages too. */
 static sluice_status divide_step(slc_pipelined *made)
 {
     slc_pipeline_parts *parts = &made->parts;
@@ -64,7 +64,7 @@ static sluice_status divide_step(slc_pipelined *made)
  * step of gpt2-small differs by less than a thousandth. */
 static const double RIVAL_EFFORT_S = 0.004;
 
-/* Plans the profile while its world is still all ranks. If no plan fits there is none to tell of. */
+/* Plans the profile while its world is still all ranks. If no plan fits, `rival` gets no step. */
 static sluice_status find_rival(slc_profile *profile, uint32_t micro_batches, uint64_t budget_bytes, uint8_t recompute,
                                 slc_pipeline_rival *rival)
 {

@@ -17,7 +17,8 @@ typedef struct {
     slc_weighing *out;
 } comparison;
 
-/* Notes why one way cannot be taken: a plan that does not fit, or too few layers, is no error of the whole. */
+/* Notes why this way cannot be taken. It is no error of the whole if a plan does not fit or there are too few
+ * layers. */
 static sluice_status take_why(sluice_status status, slc_weighed *way)
 {
     if (status != SLUICE_ERR_BUDGET && status != SLUICE_ERR_ARGUMENT) return status;

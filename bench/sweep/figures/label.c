@@ -88,8 +88,8 @@ static json_t *list_settings(const json_t *rows)
     return names;
 }
 
-/* Says whether a setting shows in another way: pipelines have a name as strategies, and micro-batches are counted over
- * all ranks. */
+/* Says whether a setting is shown in another way: a pipeline has a name as a strategy, and micro-batches are counted
+ * over all ranks. */
 static bool follows_from_case(const json_t *rows, const char *name)
 {
     if (!strcmp(name, "pipeline") || !strcmp(name, "pipeline_schedule")) return true;

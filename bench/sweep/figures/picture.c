@@ -18,8 +18,7 @@ static const char *const colour_keys[] = {"strategy", "tied", "label", NULL};
 static const char *const dash_keys[] = {"schedule", NULL};
 
 enum { PANEL_HEIGHT = 360, PICTURE_WIDTH = 960 };
-/* Columns of the table, in which that of the prediction and those of the range of repetitions follow the step time's.
- */
+/* Columns of the table. After the step time come the columns of the prediction and of the range of repetitions. */
 typedef enum { STEP_COLUMN = 2, PEAK_COLUMN = 6 } table_column;
 
 typedef struct {
@@ -150,9 +149,9 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The height of a throttle's panel, in ms, where points or the bars of repetitions are so far above the others that a
- * panel with room for all would show the others as one flat line: above three times what three quarters of the points
- * are below. 0: there is room for all. */
+/* Finds the height of a throttle's panel, in ms. A point is far if it is above three times the third quartile of the
+ * points. If points, or the bars of repetitions, are far, the panel has no room for them, because it would show the
+ * others as one flat line. 0: there is room for all. */
 static sluice_status find_height(const picture *p, const json_t *panel, double *height)
 {
     static const double FAR = 3, MARGIN = 1.1;

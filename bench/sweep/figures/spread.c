@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A question about a run, and the answer for another one. */
+/* The row that a run is compared with, and the keys under which the two must be equal. */
 typedef struct {
     const json_t *row;
     const char *const *keys; /* NULL: the plan */

@@ -18,8 +18,8 @@ size_t slc_bench_count_plans(const json_t *runs, const json_t *row);
 /* Returns true if `a` and `b` are runs of equal plans, equal in everything that no plan decides. */
 bool slc_bench_same_plan(const json_t *a, const json_t *b);
 
-/* Gathers a number for the cell of `row`. Cells all of whose runs kept one and the same plan are measured together: the
- * figure of each is that of all of them. */
+/* Gathers a number for the cell of `row`. Cells whose runs all kept one and the same plan are measured together: each
+ * of these cells has the figure of all their runs. */
 slc_bench_spread slc_bench_figure(const json_t *runs, const json_t *row, const char *number);
 
 /* Puts the step time of the runs that equal `row` under `keys` into a line of a picture's table, each number after a

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A misfit is told once for these. */
+/* Misfits that are equal under these keys are printed in one line. */
 static const char *const misfit_keys[] = {"throttle", "strategy", "schedule", "optimizer", "tied",
                                           "world",    "label",    "source",   NULL};
 static const char *const throttle_keys[] = {"throttle", NULL};
@@ -107,7 +107,8 @@ static double median_of(const json_t *runs, const json_t *run, const char *numbe
     return slc_bench_figure(runs, run, number).median;
 }
 
-/* The most of a number among the runs of a cell: what auto needs differs from plan to plan. */
+/* Returns the largest value of a number among the runs of a cell, because the needs of auto differ from plan to
+ * plan. */
 static double most_of(const json_t *runs, const json_t *run, const char *number)
 {
     slc_bench_spread all = slc_bench_spread_of(runs, run, slc_bench_cell_keys, number);
@@ -232,7 +233,7 @@ void slc_bench_table_rest(FILE *out, const slc_bench_results *results, const slc
 
 /* ---- Summary ---- */
 
-/* Says how many steps it takes where a step has no median. */
+/* Prints how many steps are needed, if there are runs whose step time has no median. */
 static void print_wanted(FILE *out, const json_t *runs)
 {
     size_t index, count = 0;
@@ -468,7 +469,8 @@ void slc_bench_progress_begin(slc_bench_progress *progress, uint64_t done, uint6
                                      .start_ns = slc_clock_ns()};
 }
 
-/* Writes "about 0:12 left", and how many runs there are of which nobody knows. `share`: of the present run. */
+/* Writes "about 0:12 left", and the number of later runs whose time nobody knows. `share` is the part of the present
+ * run that is done. */
 static void put_left(const slc_bench_progress *progress, double share, char *text, size_t bytes)
 {
     const double mean_s = slc_seconds(slc_clock_ns() - progress->start_ns) / ((double)progress->made + share);

@@ -44,8 +44,8 @@ typedef struct {
     uint64_t start_ns;
 } slc_bench_progress;
 
-/* `count`: runs of a part. Of parts to come nobody knows how long their runs take, on another network or on more ranks:
- * the time left is that of the present one. */
+/* `count` is the number of runs of a part. Nobody knows how long the runs of later parts take, on another network or on
+ * more ranks, so the time left is that of the present part. */
 void slc_bench_progress_begin(slc_bench_progress *progress, uint64_t done, uint64_t count, uint64_t total);
 void slc_bench_progress_step(const slc_bench_progress *progress, const slc_bench_case *one,
                              const slc_training_step *step);

@@ -1,5 +1,5 @@
-/* Sweeps into one folder agree on everything that is no list of theirs, and on the machine: only then can their cells
- * stand in one table. */
+/* Checks that sweeps into one folder agree on the machine and on all settings that they do not take as lists. Only then
+ * can their cells stand in one table. */
 #pragma once
 
 #include "bench/train/options/options.h"

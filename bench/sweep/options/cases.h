@@ -26,8 +26,8 @@ typedef struct {
     slc_training_options training;
 } slc_bench_case;
 
-/* A sweep has a part for each throttle on each number of ranks, because these belong to a world: the number of parts,
- * and what part number `part` has. Ranks 0: as the launcher says. */
+/* A sweep has a part for each throttle on each number of ranks, because these belong to a world. These functions return
+ * the number of parts, and the throttle and the ranks of part number `part`; 0 ranks: as many as the launcher says. */
 uint64_t slc_bench_part_count(const slc_bench_options *options);
 const char *slc_bench_part_throttle(const slc_bench_options *options, uint64_t part);
 uint64_t slc_bench_part_ranks(const slc_bench_options *options, uint64_t part);

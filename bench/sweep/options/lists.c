@@ -36,7 +36,8 @@ static bool same_item(list_kind kind, const char *a, const char *b)
     return kind == NUMBERS && strtod(a, NULL) == strtod(b, NULL);
 }
 
-/* Refuses "4,5MiB", which is a decimal as some languages write it: of two sizes each would have a unit. */
+/* Refuses "4,5MiB", which some languages write for 4.5 MiB. It cannot be a list of two sizes, because each would have a
+ * unit. */
 static sluice_status check_decimal(const char *option, list_kind kind, const char *before, const char *item)
 {
     const bool plain = before && before[strspn(before, "0123456789")] == 0 && item[0] >= '0' && item[0] <= '9';
@@ -128,8 +129,8 @@ static sluice_status split_numbers(const slc_training_options *t, const char *op
     return split_list(option, typed ? typed : number, NUMBERS, list);
 }
 
-/* Puts pipelines behind the strategies; without "off" there nothing else stays in that list. A list of "off" alone
- * changes nothing. */
+/* Adds the pipelines to the list of strategies; if "off" is not among the stages, the pipelines replace the strategies.
+ * If "off" is all there is, nothing changes. */
 static sluice_status add_pipelines(slc_bench_options *o, const slc_bench_list *stages, const slc_bench_list *schedules)
 {
     sluice_status status = SLUICE_OK;

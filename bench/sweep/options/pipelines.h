@@ -1,6 +1,6 @@
-/* Pipelines in a sweep. Each is a strategy with a name of its own, beside which the strategies of a run without one
- * stand. Then --micro-batches is a step's number, which the ranks or the replicas of a pipeline share, so that all runs
- * of one number train the same batch. */
+/* Pipelines in a sweep. Each pipeline is a strategy with a name of its own, next to the strategies of runs without a
+ * pipeline. --micro-batches is then the number of a step, which the ranks or the replicas of a pipeline share, so that
+ * all runs of one number train the same batch. */
 #pragma once
 
 #include "bench/train/options/options.h"
@@ -21,9 +21,9 @@ typedef struct {
 
 /* Adds the pipeline of so many stages. Errors: ARGUMENT (a number that is none, too many), MEMORY. */
 sluice_status slc_bench_pipelines_add(slc_bench_pipelines *pipelines, const char *stages, const char *schedule);
-/* Returns the one whose item the text is; NULL: it is no pipeline's. */
+/* Returns the pipeline whose item is this text; NULL: there is none. */
 const slc_bench_pipeline *slc_bench_pipelines_find(const slc_bench_pipelines *pipelines, const char *item);
-/* Sets the options of a run of it. */
+/* Sets the options of a run of this pipeline. */
 void slc_bench_pipeline_set(const slc_bench_pipeline *pipeline, slc_training_options *training);
 /* Checks that `ranks` ranks can share so many micro-batches of a step, under options of which the pipeline is set.
  * `strategy` names the run. Errors: ARGUMENT, which names numbers that work. */

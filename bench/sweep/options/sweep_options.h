@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* The value of a list that says: as is usual with the other values of a run. */
+/* The value of a list that stands for what is usual with the other values of a run. */
 #define SLC_BENCH_USUAL "usual"
 
 enum { SLC_BENCH_LIST_MAX = 64, SLC_BENCH_SHARES_MAX = 101, SLC_BENCH_OPTIONS_MAX = 16 };
@@ -19,7 +19,7 @@ typedef struct {
 } slc_bench_list;
 
 typedef struct {
-    /* Options of text that are lists here hold the text of the lists; those of numbers hold the first one. */
+    /* An option that is a list here holds the text of the list, or, if its values are numbers, the first one. */
     slc_training_options training;
     /* "none": no budget, no throttle. Strategy "usual": onebit for compressed optimizers, dp for others. Schedule
      * "usual": ilp for auto, one_ahead for the others. Budget "auto:N": see bench/sweep/budgets.h. Optimizer "usual":

@@ -1,6 +1,6 @@
-/* `sluice bench --tradeoff`: the step time of one budget against the share of the free memory that strategies get; the
- * rest is the schedule's. Writes tradeoff.json, .csv, .svg and .png, profile.json and plan.json (of the joint plan)
- * into the output folder. */
+/* `sluice bench --tradeoff`: finds the step time within one budget for each share of the free memory that strategies
+ * get; the schedule gets the rest. Writes tradeoff.json, .csv, .svg and .png, profile.json and plan.json (of the joint
+ * plan) into the output folder. */
 #pragma once
 
 #include "bench/sweep/options/options.h"

@@ -1,4 +1,4 @@
-/* The beginning of a trade-off: its folder, and whether that has the same one already. */
+/* Begins a trade-off: opens its folder, which may hold the same trade-off already. */
 #pragma once
 
 #include "bench/sweep/options/options.h"

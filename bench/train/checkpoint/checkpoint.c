@@ -42,7 +42,8 @@ static json_t *hash_json(uint64_t hash)
     return hash ? json_string(text) : json_null();
 }
 
-/* Ranks that take data of their own: how a model is cut into stages changes no bit. */
+/* Returns the number of ranks that take data of their own. Stages of a pipeline do not count: how a model is cut
+ * changes no bit. */
 static uint64_t ranks_of(const slc_training_identity *run)
 {
     return slc_training_replicas(run->options, (uint64_t)sluice_world_size(run->world));
@@ -89,7 +90,8 @@ static bool changes_nothing(const slc_training_identity *run, const char *name, 
            (!before || (json_is_string(before) && slc_training_is_exact(json_string_value(before))));
 }
 
-/* Old checkpoints say nothing of the content; if the beginnings of the data differ, that is said once. */
+/* True if the hash of the content need not be compared: an old checkpoint has none, and if the beginnings of the data
+ * differ, that is reported already. */
 static bool says_nothing_of_content(const char *name, const json_t *saved, const json_t *mine)
 {
     return !strcmp(name, "content") && (!json_object_get(saved, name) ||
@@ -290,7 +292,7 @@ static sluice_status read_position(const slc_training_identity *run, const void 
     return status;
 }
 
-/* `option`: what named the folder, for errors; NULL: an argument did. */
+/* `option` names the option that gave the folder, for errors; NULL: an argument gave it. */
 static sluice_status read_extra(const slc_training_options *o, const char *option, json_t **document)
 {
     void *extra = NULL;
@@ -299,12 +301,12 @@ static sluice_status read_extra(const slc_training_options *o, const char *optio
     if (option) status = slc_error_context(status, "%s", option);
     if (!status) status = parse_extra(o, extra, bytes, document);
     free(extra);
-    /* Only this rank has read the checkpoint so far, and another one may well read what this one cannot: so only damage
-     * makes it name the checkpoint before. */
+    /* Only this rank has read the checkpoint so far, and another rank may be able to read what this one cannot. So the
+     * error names the checkpoint before only if this one is damaged. */
     return status == SLUICE_ERR_FORMAT ? slc_training_name_earlier(status, o->resume) : status;
 }
 
-/* Names what the saved run had and this one lacks. */
+/* Names an option that the saved run had and that this one lacks. */
 static sluice_status what_is_missing(const slc_training_options *o, const json_t *saved)
 {
     const char *path = json_string_value(json_array_get(json_object_get(saved, "paths"), 0));
@@ -363,8 +365,7 @@ sluice_status slc_training_resume_model(slc_training_options *o)
     return status;
 }
 
-/* Sets an option to what the saved run had. A share of 0 leaves it open, since nothing is as if it had not been given.
- */
+/* Sets an option to what the saved run had. A share of 0 is not set, because it has the same effect as no option. */
 static sluice_status take_option(slc_training_options *o, const json_t *saved, const char *name)
 {
     const json_t *value = json_object_get(saved, name);
@@ -419,8 +420,8 @@ sluice_status slc_training_resume_freeze(slc_training_options *o)
     return status;
 }
 
-/* Holds what lies next to the weights against what lies in them: skipped steps are in `steps` and are no updates, and
- * each step takes a sequence at least. */
+/* Compares the position that lies next to the weights with the updates that the weights have had: skipped steps are in
+ * `steps` and are no updates, and each step takes at least one sequence. */
 static sluice_status check_position(const slc_training_identity *run, uint64_t updates,
                                     const slc_training_position *position)
 {

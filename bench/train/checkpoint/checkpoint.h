@@ -1,6 +1,6 @@
 /* --save and --resume of a training run: a checkpoint keeps, next to the weights, where the run is in its data and the
- * settings that decide its numbers; a run goes on only from a checkpoint that fits. Functions are collective but for
- * slc_training_resume_model and slc_training_resume_freeze. */
+ * settings that decide its numbers; a run goes on only from a checkpoint that fits. A function is collective unless its
+ * comment says that it is local. */
 #pragma once
 
 #include "bench/train/options/options.h"

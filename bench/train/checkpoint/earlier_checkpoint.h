@@ -3,7 +3,8 @@
 
 #include <sluice/status.h>
 
-/* `status`: why the checkpoint at `resume` (a folder of checkpoints, of which the latest counts, or one of them) could
- * not be read; FORMAT, and PATH and IO if every rank met them, say that it is damaged. If an earlier one stands next
- * to it whose manifest is whole, the error gets its name and the two ways to go on from it. Returns `status`. */
+/* `status` is the error of reading the checkpoint at `resume` (a folder of checkpoints, of which the latest counts, or
+ * one of them). FORMAT says that it is damaged, and so do PATH and IO if every rank met them. If a checkpoint before it
+ * has a whole manifest, the error gets the name of that checkpoint and the two ways to go on from it. Returns
+ * `status`. */
 sluice_status slc_training_name_earlier(sluice_status status, const char *resume);

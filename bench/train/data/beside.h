@@ -1,6 +1,6 @@
-/* Data say something about a model's inputs and answers, which belongs beside its weights: the names of classes in
- * config.json (id2label, label2id), preprocessor_config.json, which says how an image becomes pixels, and the codebook
- * of a BEiT's visual tokens. One thread. */
+/* Writes, next to a model's weights, what data say about its inputs and answers: the names of classes in config.json
+ * (id2label, label2id), preprocessor_config.json, which says how an image becomes pixels, and the codebook of a BEiT's
+ * visual tokens. One thread. */
 #pragma once
 
 #include <jansson.h>

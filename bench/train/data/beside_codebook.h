@@ -1,5 +1,5 @@
-/* A codebook of visual tokens among what lies beside weights (beside.h), where it is JSON, and on its way to a file.
- * Private to bench/train/data. One thread. */
+/* Keeps a codebook of visual tokens as JSON among what lies beside weights (beside.h), and writes it to a file. Private
+ * to bench/train/data. One thread. */
 #pragma once
 
 #include <jansson.h>

@@ -5,8 +5,9 @@
 #include <sluice/status.h>
 #include <stdint.h>
 
-/* Reads the names if the file has one of its own for each number; "LABEL_0" and so on are transformers' for none.
- * *names is NULL without names; the caller frees it with slc_class_names_free. Errors: FORMAT, PATH, IO, MEMORY. */
+/* Reads the names if the file has one for each number. *names is NULL if it has not, or if all names are "LABEL_0" and
+ * so on, which transformers writes for classes without names. The caller frees them with slc_class_names_free. Errors:
+ * FORMAT, PATH, IO, MEMORY. */
 sluice_status slc_class_names_read(const char *weights, char ***names, uint32_t *count);
 void slc_class_names_free(char **names, uint32_t count); /* NULL is allowed */
 

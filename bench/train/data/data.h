@@ -30,8 +30,9 @@ slc_data_type slc_training_data_type(const slc_training_options *options);
  * ARGUMENT (--fields; --eval-data of another kind). */
 sluice_status slc_training_data_look(const slc_training_options *options, slc_data_type *out);
 
-/* Finds what is wrong with the data, of one process for all ranks: of records every one, with labels, fields and
- * conversations; of text the first lines. Large files leave an index for the ranks. Errors: those of opening. */
+/* Finds what is wrong with the data, in one process for all ranks. It reads every record, with labels, fields and
+ * conversations, but only the first lines of a text. Large files leave an index for the ranks. Errors: those of
+ * opening. */
 sluice_status slc_training_data_check(const slc_training_options *options, const sluice_model_config *model,
                                       uint32_t length, const slc_training_data_watch *watch);
 
@@ -70,29 +71,29 @@ sluice_status slc_training_data_beside(const slc_training_data *data, json_t **o
 sluice_status slc_training_data_open_whole(const slc_training_options *options, sluice_model_config *model,
                                            uint32_t length, uint32_t stride, const slc_training_data_watch *watch,
                                            slc_training_data **out);
-/* Takes the sequences (images) [first, first + batch) of it. Those after the last have no target. As
- * slc_training_data_take else. */
+/* Takes the sequences (images) [first, first + batch) of data that slc_training_data_open_whole has opened. Those after
+ * the last have no target. Otherwise the function is as slc_training_data_take. */
 sluice_status slc_training_data_take_in_order(slc_training_data *data, uint64_t first, sluice_batch *out);
 
 typedef enum { SLC_DATA_TRAIN, SLC_DATA_HELD_OUT } slc_training_data_part;
 
-/* Takes the sequences (images) [first, first + batch) of a part. Of the held-out one those from number `held_out` of
- * the facts on have no target. *out points into `data` and is valid until the next call. Errors: IO (also a file that
- * has vanished since the data was opened), FORMAT, MEMORY. */
+/* Takes the sequences (images) [first, first + batch) of a part. In the held-out part, sequences from number `held_out`
+ * of the facts on have no target. *out points into `data` and is valid until the next call. Errors: IO (also a file
+ * that has vanished since the data was opened), FORMAT, MEMORY. */
 sluice_status slc_training_data_take(slc_training_data *data, slc_training_data_part part, uint64_t first,
                                      sluice_batch *out);
 /* Sets the shape in which windows of a text are taken to train from now on: the first `pieces` times `length` tokens of
- * each become as many sequences, one behind the other, and what is left of it is left out. Of framed windows each
- * sequence is framed, and masks are drawn for all of them at once. length 0: whole windows. Evaluations take whole
- * ones. Data that have no other shape stay as they are. */
+ * a window become `pieces` sequences, one after the other, and the rest of the window is left out. If windows are
+ * framed, each sequence is framed; masks are drawn for all sequences of a window at once. length 0: whole windows.
+ * Evaluations take whole windows. Data that have no other shape stay as they are. */
 void slc_training_data_set_shape(slc_training_data *data, uint32_t length, uint32_t pieces);
 /* Returns the shortest length that these data can be taken in; 0: they have no other shape than their own. */
 uint32_t slc_training_data_least_length(const slc_training_data *data);
 /* The number of targets that the sequences (images) [first, first + batch) of the training part have: a function of
  * their numbers, for which nothing is read. A micro-batch that was taken stays valid. */
 uint64_t slc_training_data_targets(const slc_training_data *data, uint64_t first);
-/* Returns the mean number of targets that micro-batches of the group of lengths have which sequence `first` lies in:
- * the same on all ranks. A step whose losses are divided by it weighs as much as it has targets; divided by its own
- * number, a step of short records would weigh as much as one of long ones. 0: steps are not of like lengths, and each
- * has its own number. */
+/* Returns the mean number of targets of a micro-batch in the group of lengths that sequence `first` lies in; it is the
+ * same on all ranks. A step whose losses are divided by it weighs as much as it has targets; divided by its own number,
+ * a step of short records would weigh as much as one of long ones. 0: the data have no groups of lengths, and each
+ * step's losses are divided by its own number. */
 double slc_training_data_usual_targets(const slc_training_data *data, uint64_t first);

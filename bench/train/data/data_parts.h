@@ -19,7 +19,7 @@ struct slc_training_data {
     sluice_status (*take)(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out);
     /* Targets of a sequence of the training part; NULL: all that the model has room for, targets_each. */
     uint64_t (*targets)(const slc_training_data *data, uint64_t sequence);
-    /* Returns the mean of the targets of the sequences around this one, a sequence; NULL: sequences are alike. */
+    /* Returns the targets of a sequence, mean over the group that this sequence lies in; NULL: sequences are alike. */
     double (*usual_targets)(const slc_training_data *data, uint64_t sequence);
     /* Returns how often a run that has taken so many sequences has seen the training part. */
     double (*passes)(const slc_training_data *data, uint64_t sequences);

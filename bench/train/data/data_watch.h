@@ -1,5 +1,5 @@
-/* A watch goes along while data are opened: it says what they need to know of the job, and is told how far the reading
- * is. */
+/* The watch that the opening of data is given: it says what the opening needs to know of the job, and is told how far
+ * reading is. */
 #pragma once
 
 #include <sluice/status.h>

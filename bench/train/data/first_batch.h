@@ -12,9 +12,9 @@ typedef struct {
     const sluice_model_config *model;
 } slc_training_first_batch;
 
-/* {"input_ids": [[...], ...], "targets": [[...], ...]}, with "attention_mask" and "token_type_ids" if the model gets
- * such: the sequences of all ranks and micro-batches in the order of their numbers; a target of -100 is not asked for,
- * and with classes a sequence has one. Several steps are {"steps": [{...}, ...]}. Takes them from `data`, on one
- * rank. Errors: those of slc_training_data_take; PATH, IO, MEMORY, UNSUPPORTED (images). */
+/* Writes {"input_ids": [[...], ...], "targets": [[...], ...]}, with "attention_mask" and "token_type_ids" if the model
+ * gets them. The sequences of all ranks and micro-batches come in the order of their numbers. A target of -100 is not
+ * asked for, and with classes a sequence has one target. Several steps are {"steps": [{...}, ...]}. The sequences are
+ * taken from `data`, on one rank. Errors: those of slc_training_data_take; PATH, IO, MEMORY, UNSUPPORTED (images). */
 sluice_status slc_training_first_batch_write(slc_training_data *data, const slc_training_first_batch *step,
                                              const char *path);

@@ -28,7 +28,8 @@ static token_draws draws_of(const slc_token_mask *mask, uint64_t sequence)
     return draws;
 }
 
-/* True if the token at this position is to be guessed. The words beside the first say what becomes of it. */
+/* True if the token at this position is to be guessed, which word[0] decides. The other words say what becomes of
+ * it. */
 static bool is_chosen(const slc_token_mask *mask, const token_draws *draws, uint32_t position, uint32_t word[4])
 {
     slc_random_block(mask->seed, draws->stream, draws->first + position, word);

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Windows that go from `stride` to `stride` until one reaches the end; a last one without a target is left out. A
- * window of masked or labelled text has targets of its own, else its first token is no target. */
+/* Returns the number of windows, each of which begins `stride` tokens after the one before, until one reaches the end;
+ * a last window without a target is left out. A window of masked or labelled text has targets of its own; in other text
+ * the first token of a window is no target. */
 static uint64_t windows_of(uint64_t tokens, uint32_t inside, uint32_t stride, bool own_targets)
 {
     if (tokens <= inside) return tokens > !own_targets;

@@ -88,7 +88,7 @@ static uint32_t used_of(const text_data *d, bool held_out)
     return is_whole(d, held_out) ? d->inside : d->pieces * inside_of(d, false);
 }
 
-/* Moves the windows of `tokens` to where their sequences lie. Those of a window begin no later than it does. */
+/* Moves the text of each window in `tokens` to where its sequences lie, which begin no later than the window does. */
 static void fold_windows(text_data *d, int32_t *tokens)
 {
     const uint32_t inside = inside_of(d, false), used = used_of(d, false);
@@ -300,7 +300,7 @@ typedef struct {
     char folder[PATH_MAX];
 } reading;
 
-/* Tokens of a text that takes no time are not kept. */
+/* Tokens are not kept for a text that is so small that making them takes no time. */
 static void find_cache(reading *r)
 {
     enum { LEAST_BYTES = 1 << 20 };

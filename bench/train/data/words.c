@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* Refuses to train weights on bytes that have learned other tokens: bytes would only spoil them. */
+/* Refuses to train weights on bytes if they have learned other tokens: bytes would only spoil them. */
 static sluice_status bytes_suit(const slc_training_options *o, const sluice_model_config *model)
 {
     bool masks = slc_family_of(model->family)->masks;

@@ -12,9 +12,9 @@ typedef struct {
     uint64_t fingerprint; /* a hash of the tokenizer; 0: none */
 } slc_training_words;
 
-/* Text is read by `tokenizer`, in sequences of `length` tokens. A model with first values gets its vocabulary, one that
- * has been trained must have room for it. Errors: ARGUMENT (no room; a tokenizer without the tokens that the model
- * needs, too short a length), those of slc_special_tokens_find. */
+/* Fills *out for text that `tokenizer` reads, in sequences of `length` tokens. A model with first values gets the
+ * tokenizer's vocabulary; a model that has been trained must have room for it. Errors: ARGUMENT (no room; a tokenizer
+ * without the tokens that the model needs, too short a length), those of slc_special_tokens_find. */
 sluice_status slc_training_words_of(const slc_training_options *options, const slc_tokenizer *tokenizer,
                                     uint32_t length, sluice_model_config *model, slc_training_words *out);
 
@@ -23,10 +23,12 @@ sluice_status slc_training_words_of(const slc_training_options *options, const s
 sluice_status slc_training_words_compare(const slc_training_options *options, const slc_tokenizer *tokenizer,
                                          const sluice_model_config *model, char **line);
 
-/* Text is read as bytes. Errors: ARGUMENT (weights that learned other tokens; too small a vocabulary). */
+/* Fills *out for text that is read as bytes. Errors: ARGUMENT (weights that learned other tokens; too small a
+ * vocabulary). */
 sluice_status slc_training_words_of_bytes(const slc_training_options *options, const sluice_model_config *model,
                                           slc_training_words *out);
 
-/* The data are tokens already, each below `vocabulary`, as far as their format says. Errors: ARGUMENT. */
+/* Fills *out for data that are tokens already, each below `vocabulary`, as far as their format says. Errors:
+ * ARGUMENT. */
 sluice_status slc_training_words_of_tokens(uint32_t vocabulary, const sluice_model_config *model,
                                            slc_training_words *out);

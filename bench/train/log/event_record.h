@@ -21,7 +21,8 @@ typedef struct {
 
 /* The first record of a file: which version it has. */
 size_t slc_training_event_version(double time_s, char *out);
-/* A run goes on behind step `step` - 1: readers forget what earlier files say of `step` and later ones. */
+/* Writes the record that a run goes on after step `step` - 1: readers then forget what earlier files say of `step` and
+ * later ones. */
 size_t slc_training_event_restart(double time_s, uint64_t step, char *out);
 /* Writes the scalars of a step, SLC_TRAINING_EVENT_SCALARS at most. */
 size_t slc_training_event_scalars(double time_s, uint64_t step, const slc_training_event_scalar *scalars, size_t count,

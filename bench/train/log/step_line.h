@@ -15,8 +15,9 @@ typedef struct {
 
 extern const char slc_training_csv_head[]; /* the first line of the CSV, with its end */
 
-/* Return the bytes written to `out`, which has room for SLC_TRAINING_LINE_BYTES; the line's end is among them. A number
- * that does not exist, or is not finite, is null or an empty column; an evaluation that was not made has no keys. */
+/* Both functions write a line, with its end, to `out`, which has room for SLC_TRAINING_LINE_BYTES, and return its
+ * bytes. A number that does not exist, or is not finite, is null or an empty column; an evaluation that was not made
+ * has no keys. */
 size_t slc_training_json_line(const slc_training_step *step, const slc_training_line_times *times, char *out);
 size_t slc_training_csv_line(const slc_training_step *step, const slc_training_line_times *times, char *out);
 

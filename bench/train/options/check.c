@@ -74,7 +74,7 @@ static sluice_status check_plan(const slc_training_options *o)
     return SLUICE_OK;
 }
 
-/* The layers of the bundled models are called so. */
+/* True if the text begins with the name of a layer of the bundled models. */
 static bool is_layer(const char *name)
 {
     const size_t length = strcspn(name, ",");

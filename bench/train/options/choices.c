@@ -54,7 +54,7 @@ static void list_optimizers(slc_training_choices *c)
              plain, compressed, slc_training_optimizer_usual(false), slc_training_optimizer_usual(true));
 }
 
-/* Adds a family's sizes to the help, and those that no family before had to the choices. */
+/* Adds a family's sizes to the help; to the choices it adds those that no family before had. */
 static void list_sizes(slc_training_choices *c, sluice_model_family family)
 {
     const char *size;

@@ -4,9 +4,9 @@
 #include "bench/train/options/training_options.h"
 #include "lib/recipe/depth.h"
 
-/* Refuses numbers that cannot be: ARGUMENT. */
+/* Refuses numbers that are out of range. Errors: ARGUMENT. */
 sluice_status slc_depth_options_check_numbers(const slc_training_options *options);
-/* Refuses them, and options that do not fit the model. Errors: ARGUMENT, UNSUPPORTED. */
+/* Refuses numbers that are out of range, and options that do not fit the model. Errors: ARGUMENT, UNSUPPORTED. */
 sluice_status slc_depth_options_check(const slc_training_options *options, const sluice_model_config *model);
 
 /* Returns true if steps leave layers out. */

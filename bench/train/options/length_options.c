@@ -67,7 +67,7 @@ static uint32_t greatest_divisor(uint32_t a, uint32_t b)
     return a;
 }
 
-/* Notes a stretch, whose length must be a multiple of what all lengths are multiples of. */
+/* Adds a stretch; l->multiple becomes the greatest number of which all lengths so far are multiples. */
 static void add_stretch(slc_recipe_length *l, uint32_t length, uint64_t until)
 {
     l->least = l->stretch_count ? (uint32_t)slc_least(l->least, length) : length;
@@ -168,8 +168,8 @@ slc_recipe_sizes slc_length_options_sizes(const slc_training_options *o, uint32_
     return sizes;
 }
 
-/* Finds the lengths of shapes, which fall. Without a budget all plans fit; folded steps take the memory of whole ones.
- */
+/* Finds the lengths of shapes, in falling order. There are none without a budget, because all plans fit then, nor with
+ * folded steps, which take the memory of whole ones. */
 static uint32_t find_shapes(const slc_training_options *o, const slc_recipe_sizes *sizes, uint32_t context,
                             uint32_t shapes[SLUICE_SHAPES_MOST])
 {

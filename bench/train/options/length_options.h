@@ -7,8 +7,8 @@
 /* Reads --curriculum. *out is {0} without one. Errors: ARGUMENT names what is wrong with it. */
 sluice_status slc_length_options_read(const slc_training_options *options, slc_recipe_length *out);
 
-/* Checks it beside the model and the other options; context: tokens of a whole sequence, 0: images. Errors: ARGUMENT,
- * UNSUPPORTED. */
+/* Checks the curriculum together with the model and the other options. `context` is the tokens of a whole sequence, 0
+ * for images. Errors: ARGUMENT, UNSUPPORTED. */
 sluice_status slc_length_options_check(const slc_training_options *options, uint32_t context);
 
 /* Returns the sizes of the steps of a run whose options have passed the checks; whole: rows of a whole sequence. */
@@ -29,6 +29,6 @@ void slc_length_options_drop(slc_training_options *options);
 /* Writes words such as ", lengths growing from 64 to 1024 over 15000 steps"; "" without a curriculum. */
 void slc_length_options_words(const slc_training_options *options, char *text, size_t bytes);
 
-/* Writes a line of doubt about a compressed optimizer that freezes at step `freeze`, while lengths still grow; "" where
- * there is none. freeze 0: not known. */
+/* Writes a line that warns of a compressed optimizer which freezes, at step `freeze`, while lengths still grow; "" if
+ * there is nothing to warn of. freeze 0: not known. */
 void slc_length_options_doubt(const slc_training_options *options, uint64_t freeze, char *text, size_t bytes);

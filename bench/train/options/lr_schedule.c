@@ -1,4 +1,5 @@
-/* Learning rates from the options: what does not fit together is refused, and words for the rest. */
+/* Makes learning rates from the options: refuses options that do not fit together, and describes the others in
+ * words. */
 #include "bench/train/options/lr_schedule.h"
 
 #include "lib/base/status.h"

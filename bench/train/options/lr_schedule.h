@@ -15,11 +15,12 @@ typedef struct {
  * schedule does not have. */
 sluice_status slc_lr_schedule_make(const slc_training_options *options, uint64_t tokens_per_step, slc_lr_schedule *out);
 
-/* ARGUMENT if the rate is 0 already before the last step, before which the clock stands at `last`: the steps there
- * would change nothing. */
+/* Refuses a schedule whose rate is 0 already before the last step, because the steps from there on would change
+ * nothing. `last` is where the clock stands before the last step. Errors: ARGUMENT. */
 sluice_status slc_lr_schedule_check_last(const slc_lr_schedule *schedule, double last);
 
-/* Returns where the schedule comes to its end, with the default in place; 0: it has no end. */
+/* Returns the step or token at which the schedule ends, which is the last step if no option says it; 0: it has no
+ * end. */
 uint64_t slc_lr_schedule_horizon(const slc_training_options *options);
 
 /* Sets the constant rate, with no warm-up, for a run that only measures, in fewer steps than the schedule has. */

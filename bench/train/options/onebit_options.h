@@ -11,7 +11,8 @@ bool slc_training_is_compressed(const char *optimizer);
 /* Returns true if no unit can become onebit under this strategy. */
 bool slc_training_is_exact(const char *strategy);
 
-/* The optimizer that is taken if none is named: the first one of the table that is compressed, or is not. */
+/* Returns the optimizer that is taken if the options name none: the first one of the table that is `compressed`, or
+ * that is not. */
 const char *slc_training_optimizer_usual(bool compressed);
 
 /* Returns the optimizer's name, as given; else the usual compressed one if --strategy onebit asks for it, or --lossy

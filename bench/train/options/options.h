@@ -1,6 +1,6 @@
-/* The options that subcommands which train share, as a slc_command_line for their own to share: its options are a
- * slc_training_options. A command that takes lists for strategy, schedule or budget reads their text itself and sets
- * them for each run. Strings stay their owner's (argv, the table). One thread. */
+/* The options that the subcommands which train share. They are a slc_command_line, for the commands' own lines to
+ * share, whose options are a slc_training_options. A command that takes lists for strategy, schedule or budget reads
+ * their text itself and sets them for each run. Strings stay their owner's (argv, the table). One thread. */
 #pragma once
 
 #include "bench/cli/options/command_line.h"
@@ -54,10 +54,10 @@ typedef enum {
  * slc_training_options.typed. The rows stay as long as the process. */
 const slc_option *slc_training_rows(void);
 
-/* Adds the options that have one of `uses` to the object `settings`, in the order of the table, with the optimizer's
- * numbers and the schedule's horizon in place of what was left open. Keys are the options'
- * names, in a report with underscores. Returns 0, or -1: no memory, no object, or a text that is no UTF-8. A report has
- * such a text with question marks, and so has any list of data files. */
+/* Adds the options that have one of `uses` to the object `settings`, in the order of the table. Where the options leave
+ * the optimizer's numbers or the schedule's horizon open, the values that are used are filled in. Keys are the options'
+ * names, in a report with underscores. Returns 0, or -1: no memory, no object, or a text that is no UTF-8. In a report,
+ * and in any list of data files, such a text is written with question marks. */
 int slc_training_options_json(const slc_training_options *options, unsigned uses, json_t *settings);
 /* Sets what no option has set yet from a recipe, for a command in which --recipe is a list. Errors: those of
  * slc_training_recipe_read. */
@@ -84,23 +84,23 @@ sluice_status slc_training_names_check(const slc_training_options *options);
  * Errors: ARGUMENT, UNSUPPORTED, and those of reading weights. */
 sluice_status slc_training_options_check(slc_training_options *options);
 
-/* Collective, before the options decide anything: ranks with different ones would wait for each other, or train with
- * two learning rates. Errors: MISMATCH on every rank, naming the option. */
+/* Collective, before the options decide anything: compares the options of all ranks, because ranks with different ones
+ * would wait for each other, or train with two learning rates. Errors: MISMATCH on every rank, naming the option. */
 sluice_status slc_training_options_compare(const slc_training_options *options, sluice_world *world);
 
 enum { SLC_TRAINING_STAGES_MOST = 1024 };
 /* Returns how many stages the options ask for; 0: there is no pipeline; UINT64_MAX, which the check refuses: the text
  * is no number of stages. */
 uint64_t slc_training_stages(const slc_training_options *options);
-/* Replicas of the model in a world of so many ranks, each of which takes data of its own: all of them, or in a pipeline
- * one for each rank of a stage. */
+/* Returns the number of replicas of the model in a world of `ranks` ranks. Each replica takes data of its own. Every
+ * rank is a replica; in a pipeline there is a replica for each rank of a stage. */
 uint64_t slc_training_replicas(const slc_training_options *options, uint64_t ranks);
 
 /* The name of the family that --model and --norm name. */
 const char *slc_training_family(const slc_training_options *options);
 
-/* Describe the model and the runtime that options which have passed the check ask for. *length: tokens a sequence, 0
- * for images. Fields that the data decides (classes) are not set yet. */
+/* slc_training_model describes the model, and slc_training_config the runtime, that options which have passed the check
+ * ask for. *length: tokens a sequence, 0 for images. Fields that the data decides (classes) are not set yet. */
 sluice_status slc_training_model(const slc_training_options *options, sluice_model_config *model, uint32_t *length);
 sluice_status slc_training_config(const slc_training_options *options, sluice_config *config);
 /* Describes the launcher's world, with the options' throttle and time limit. Errors: MISMATCH (another number of ranks

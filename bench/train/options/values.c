@@ -82,7 +82,7 @@ static json_t *paths_json(const char *const *list, uint64_t count)
     return NULL;
 }
 
-/* `plain`: a text that is no UTF-8 is written as well as JSON can hold it; else there is no value then. */
+/* `plain`: a text that is no UTF-8 is written with question marks; otherwise NULL is returned for it. */
 static json_t *value_json(const slc_training_options *o, const slc_option *row, bool plain)
 {
     const char *field = (const char *)o + row->field;
@@ -100,7 +100,8 @@ static json_t *value_json(const slc_training_options *o, const slc_option *row, 
     return row->type == SLC_OPTION_FLAG ? json_boolean(count) : json_integer((json_int_t)count);
 }
 
-/* A setting that the optimizer lacks has no value; while the options leave the optimizer open, it is null. */
+/* False for a setting that the optimizer lacks. While the options name no optimizer, *open becomes true for a setting
+ * that the default lacks, and its value is null. */
 static bool has_value(const slc_training_options *o, const slc_option *row, bool *open)
 {
     *open = false;

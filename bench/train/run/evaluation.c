@@ -1,4 +1,4 @@
-/* Ranks that have no held-out sequence left keep the others company.
+/* A rank that has no held-out sequence left evaluates a micro-batch without targets, because all ranks must take part.
  * bench/train/train_run_test.c covers this file. */
 #include "bench/train/run/evaluation.h"
 

@@ -29,12 +29,12 @@ uint64_t slc_run_feed_sequences(const slc_run_feed *feed, uint64_t micro_batches
 void slc_run_feed_count(slc_run_feed *feed, const slc_recipe_step *size);
 /* Takes the sum over all ranks of what slc_run_feed_count counted: it travels with the loss of the step before. */
 void slc_run_feed_take_targets(slc_run_feed *feed, double of_all_ranks);
-/* Collective. Counts and adds up the targets of a step that does not follow on another. Errors: those of a reduction.
- */
+/* Collective. Counts and adds up the targets of a step, if the step before has not done it. Errors: those of a
+ * reduction. */
 sluice_status slc_run_feed_agree(slc_run_feed *feed, const slc_recipe_step *size);
 
-/* Sets what the losses of the step that comes are divided by. Returns the factor that makes its loss the mean over
- * each target. */
+/* Sets the number that the losses of the next step are divided by. Returns the factor that makes its loss the mean over
+ * all targets. */
 double slc_run_feed_set_divisor(slc_run_feed *feed);
 /* Runs the micro-batches of the step that was counted, forward and backward, inside a step. Errors: those of taking
  * data and of the model. */

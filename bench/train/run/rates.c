@@ -31,7 +31,7 @@ void slc_run_rates_fini(slc_run_rates *rates)
     free(rates->group);
 }
 
-/* Returns the fewest steps that have the tokens of so many whole micro-batches together. */
+/* Returns the fewest steps that have, together, the tokens of `micro_batches` whole micro-batches. */
 static uint64_t steps_with(const slc_run_rates *r, double micro_batches)
 {
     const double tokens = micro_batches * r->sizes.whole,

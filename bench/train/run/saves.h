@@ -1,6 +1,6 @@
-/* The saves of a run. Each lies behind the steps that follow it, and the last one is awaited. A save that fails is
- * tried once more, at once, with the state that the run has by then; after that --on-save-error decides whether
- * training goes on. Functions are collective, between steps. */
+/* The saves of a run. A save goes on during the steps that follow it, and the run waits for the end of the last one. A
+ * save that fails is tried once more, at once, with the state that the run has by then; after that --on-save-error
+ * decides whether training goes on. Functions are collective, between steps. */
 #pragma once
 
 #include "bench/train/checkpoint/checkpoint.h"

@@ -1,4 +1,5 @@
-/* Warnings of what a run may well not be meant to be. They change nothing. Rank 0 or the launcher warns. */
+/* Warns of options and losses that the user may not have meant. Warnings change nothing. Rank 0 or the launcher
+ * warns. */
 #pragma once
 
 #include "bench/train/options/options.h"

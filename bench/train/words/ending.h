@@ -1,5 +1,5 @@
-/* The lines behind the last step: what became of the run in three of them, where the weights are, and with --verbose
- * the tables. */
+/* Prints the lines after the last step: three on what became of the run, where the weights are, and with --verbose the
+ * tables. */
 #pragma once
 
 #include "bench/train/options/options.h"
@@ -7,6 +7,6 @@
 
 #include <stdio.h>
 
-/* `why_late`: the option or variable whose time a run that stopped for it kept. */
+/* `why_late` names the option or variable that set the time, for a run that stopped because its time was over. */
 void slc_training_print_end(FILE *out, const slc_training_options *options, const slc_training_result *result,
                             const char *why_late);

@@ -22,7 +22,7 @@ typedef struct {
  * the seconds left. */
 double slc_training_time_left_after(slc_training_time_left *left, const slc_training_step *step, double interval_s,
                                     uint64_t steps_left);
-/* Seconds and tokens a step, the means of the latest ones under one plan. */
+/* Return the mean seconds and the mean tokens of the latest steps under one plan. */
 double slc_training_latest_step_s(const slc_training_time_left *left);
 double slc_training_latest_tokens(const slc_training_time_left *left);
 

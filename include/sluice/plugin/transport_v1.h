@@ -63,7 +63,7 @@ struct sluice_transport_v1 {
     const char *name;    /* as in the file's name */
     const char *version; /* for people */
 
-    /* Once. May take a second. On failure there is nothing to close. */
+    /* Opens the transport; called once. May take a second. On failure there is nothing to close. */
     sluice_status (*open)(const sluice_transport_host_v1 *host, void **self);
 
     /* Describes the transport, with the one that it wraps: "throttle(ucx)". (optional: then `name`.) Valid until close.
@@ -90,7 +90,8 @@ struct sluice_transport_v1 {
     sluice_status (*recv)(void *self, int rank, void *data, size_t bytes, uint64_t tag, size_t *received,
                           sluice_transport_done_v1 done, void *context);
 
-    /* Moves messages on and calls what is done. Returns more than 0 when anything happened, 0 when not. */
+    /* Moves messages on and calls `done` of those that have ended. Returns more than 0 if anything happened, 0 if
+     * not. */
     int (*progress)(void *self);
 
     /* File descriptors to poll for reading while asleep: fills up to `capacity`, returns how many there are (at most
@@ -105,9 +106,9 @@ struct sluice_transport_v1 {
      * none. (optional: none) */
     uint64_t (*timer)(void *self);
 
-    /* Accounts for bytes that this rank's peers got and brought through shared memory, as if messages had carried
-     * them now, `latencies` of them one after another. Returns the moment (CLOCK_MONOTONIC, ns) from which completion
-     * may be shown. (optional: at once) */
+    /* Accounts for bytes that peers got from this rank, and that this rank got from them, through shared memory, as if
+     * messages had carried them now, `latencies` of them one after another. Returns the moment (CLOCK_MONOTONIC, ns)
+     * from which completion may be shown. (optional: at once) */
     uint64_t (*charge)(void *self, uint64_t sent, uint64_t received, uint32_t latencies);
 
     /* The peer is dead: everything pending with it ends with SLUICE_ERR_PEER, now or in later progress. More than once
@@ -118,8 +119,8 @@ struct sluice_transport_v1 {
      * calls progress until all callbacks have run. More than once is allowed. */
     void (*cancel)(void *self);
 
-    /* Once, nothing being pending. First lets what peers still need leave this process, for at most `linger_ns` (0:
-     * after a failure, do not communicate). */
+    /* Closes the transport; called once, when nothing is pending. First lets what peers still need leave this process,
+     * for at most `linger_ns` (0: after a failure, do not communicate). */
     void (*close)(void *self, uint64_t linger_ns);
 };
 

@@ -3,7 +3,7 @@
  *
  * A transport is a shared library libsluice_transport_NAME.so that exports a sluice_transport_v1 named
  * sluice_transport_v1_table or a sluice_transport_v2 named sluice_transport_v2_table; if both are, the second one is
- * taken. It sees nothing of the library but these headers. transport_v1.h holds for all that is said nowhere here.
+ * taken. It sees nothing of the library but these headers. Whatever this file does not say is as in transport_v1.h.
  *
  * Two groups of slots may be left out, each as a whole and not both: messages (base.send and base.recv) and
  * collectives. Every other slot of `base` is as mandatory or optional as in version 1. If collectives are offered,
@@ -19,7 +19,7 @@
  * Threads of the collectives' slots: attach may be called by any thread while no other is in a slot but abort or
  * health; the calls of groups, `launched` and health come from one thread, which may be another one than attach's;
  * abort comes from any thread at any time.
- * Blocking: only attach waits for other ranks. No other slot does, also if a rank is gone.
+ * Blocking: only attach waits for other ranks. No other slot does, even if a rank is gone.
  * Memory: buffers are the GPU's, of the device that was current at attach, aligned to their elements. They stay, and
  * what is read stays unchanged, until the stream has passed the group. The plugin may allocate memory, on the device
  * too, in attach and in the first group that has an operation of a kind, of a size class or with a peer; a caller who
@@ -85,14 +85,15 @@ struct sluice_transport_collectives_v2 {
     sluice_status (*send)(void *self, int rank, const void *data, size_t count, sluice_dtype dtype);
     sluice_status (*receive)(void *self, int rank, void *data, size_t count, sluice_dtype dtype);
 
-    /* Says whether anything has gone wrong behind the calls' back, as a connection that broke: SLUICE_OK, or what. May
-     * be asked at any time, and between groups of a long step should be now and then. */
+    /* Returns SLUICE_OK, or an error if something has failed that no call has reported, such as a connection that
+     * broke. May be called at any time, and should be called now and then between the groups of a long step. */
     sluice_status (*health)(void *self);
 
-    /* Ends all of it: what waits in the stream for a rank ends, with rubbish in its buffers, so that the stream drains;
-     * an attach that waits in another thread returns; from then on every other slot returns SLUICE_ERR_INTERRUPTED.
-     * Communicates with nobody and returns within about a second, however many ranks are gone. More than once is
-     * allowed. base.close does the same to what is not aborted and does not end in time. */
+    /* Ends the collectives: work that waits in the stream for a rank ends, with rubbish in its buffers, so that the
+     * stream drains; an attach that waits in another thread returns; from then on every other slot returns
+     * SLUICE_ERR_INTERRUPTED. Communicates with nobody and returns within about a second, however many ranks are gone.
+     * May be called more than once. base.close does the same to collectives that are not aborted and do not end in
+     * time. */
     void (*abort)(void *self);
 };
 

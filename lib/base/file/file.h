@@ -34,5 +34,5 @@ sluice_status slc_file_hash_pieces(const slc_file *file, uint64_t *hash);
 
 /* Continues an FNV hash with what tells that two processes of one host have opened one file, unchanged between them:
  * the running kernel, device, inode, length and time of change. Processes of two hosts never get the same, even for one
- * file of a shared disk. If the kernel or the file cannot be asked, an IO error. */
+ * file of a shared disk. Errors: IO (the kernel or the file cannot be asked). */
 sluice_status slc_file_identity(const slc_file *file, uint64_t *hash);

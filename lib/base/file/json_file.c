@@ -1,4 +1,4 @@
-/* Files are read at once, and written next to their place and renamed.
+/* A file is read as a whole, and written as a draft that then takes the file's name (draft.h).
  * lib/plan/json/profile_json_test.c covers this file. */
 #include "lib/base/file/json_file.h"
 

@@ -1,5 +1,5 @@
-/* A test sees only that it was asked for: tests/checkpoint/power_loss_test.c and bench/train/log/run_log_test.c cover
- * this file. */
+/* A test can see only that synchronizing was asked for: tests/checkpoint/power_loss_test.c and
+ * bench/train/log/run_log_test.c cover this file. */
 #include "lib/base/file/sync_folder.h"
 
 #include "lib/base/file/path_error.h"

@@ -8,5 +8,5 @@
 /* Synchronizes the folder. Errors name it: PATH, IO. */
 sluice_status slc_sync_folder(const char *path);
 
-/* Synchronizes the folder that holds the path's last name. Errors: as above. */
+/* Synchronizes the folder that holds the path's last name. Errors: as above; MEMORY. */
 sluice_status slc_sync_parent(const char *path);

@@ -1,8 +1,8 @@
 /* Takes eight bytes in a step, with the processor's instruction or with eight tables (Kounavis & Berry, "A systematic
- * approach to building high performance software-based CRC generators", ISCC 2005). An instruction waits three cycles
- * for the one before, so that three parts of long data take turns; a part's checksum is carried behind the next part as
- * if that were zeros, and added (Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction",
- * Intel, 2011). */
+ * approach to building high performance software-based CRC generators", ISCC 2005). The instruction waits three cycles
+ * for the result of the one before, so long data is cut in three parts, whose instructions take turns. To join the
+ * parts, the checksum of one is continued over as many zeros as the next one has bytes, and the two checksums are added
+ * (Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction", Intel, 2011). */
 #include "lib/base/hash/crc32c.h"
 
 #include <pthread.h>

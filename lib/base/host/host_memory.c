@@ -1,5 +1,6 @@
-/* /proc/meminfo has the RAM. /proc/self/cgroup names this process's groups, /proc/self/mountinfo the folders in which
- * they are: of version 2 the only one, of version 1 the one of the controller "memory"; a host may have both. */
+/* The RAM is read from /proc/meminfo, the names of this process's control groups from /proc/self/cgroup, and the
+ * folders in which these groups lie from /proc/self/mountinfo. Version 2 of control groups has one hierarchy; of
+ * version 1 the hierarchy of the controller "memory" counts. A host may have both. */
 #include "lib/base/host/host_memory.h"
 
 #include "lib/base/text/size_text.h"

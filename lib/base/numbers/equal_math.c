@@ -45,8 +45,8 @@ double slc_cosine(double x)
     return (double)(second ? -size : size);
 }
 
-/* Newton's steps from 1 fall towards the root and never pass it but for roundings, so the first that falls no more is
- * the last. */
+/* Newton's method, begun at 1, falls towards the root and never passes it but for rounding. So the value from which it
+ * falls no further is the root. */
 double slc_root(double x, uint32_t degree)
 {
     if (degree <= 1 || x <= 0) return x;

@@ -1,7 +1,7 @@
 /* The floating-point environment of a program that calls the library. Such a program may let exceptions trap
- * (feenableexcept, -ffpe-trap), where our own arithmetic raises some on purpose: a conversion that is out of range and
- * corrected, a square root of a guess. So each entry that computes for itself, and each thread of ours, holds
- * exceptions back, and the program's environment is as it was afterwards. */
+ * (feenableexcept, -ffpe-trap), but our own arithmetic raises some on purpose, by a conversion that is out of range and
+ * then corrected, or by the square root of a guess. So each entry that computes for itself, and each thread of ours,
+ * holds exceptions back, and restores the program's environment afterwards. */
 #pragma once
 
 #include <fenv.h>

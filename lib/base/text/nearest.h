@@ -12,6 +12,6 @@ typedef struct {
 /* Compares `typed`, of `length` characters, with one more known name, which must outlive the search. */
 void slc_nearest_offer(slc_nearest *nearest, const char *typed, size_t length, const char *known);
 
-/* The name to suggest: NULL if none is near enough: when more than a third of the typed
- * characters are wrong, or half of a short name. */
+/* Returns the name to suggest; NULL: no name is near enough. A name is near enough if at most a third of the typed
+ * characters are wrong, or at most two that are no more than half of them. */
 const char *slc_nearest_suggestion(const slc_nearest *nearest, size_t length);

@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The number of bytes at `text` that are a character, or the longest beginning of one (*whole is false then; at least
- * 1). `bytes`, from 1 on, are there. */
+/* Returns the length of the character at `text`, of which `bytes` >= 1 can be read. If no whole character is there,
+ * *whole is false, and the result is the length of the longest beginning of one, at least 1. */
 size_t slc_utf8_character(const char *text, size_t bytes, bool *whole);
 
 /* The number of bytes at the beginning of `text` that are valid UTF-8. A character that the end cuts off is not valid

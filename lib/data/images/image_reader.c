@@ -1,6 +1,6 @@
-/* Two batches, of which the caller has one. All threads take images one by one, in their order: first those of a batch
- * for which the caller waits, then, where they may, those of the next. The lock is held for every decision and for no
- * image. */
+/* The reader has two batches, one of which the caller has. All threads take images one by one, in order: first those of
+ * a batch for which the caller waits, then, if the thread may read ahead, those of the next batch. The lock is held
+ * while a thread chooses an image, and not while it reads one. */
 #include "lib/data/images/image_reader.h"
 
 #include "lib/base/numbers/floats.h"
@@ -121,7 +121,7 @@ static uint32_t count_wanted_helpers(const slc_image_reader_how *how)
     return how->ahead > beside_caller ? how->ahead : beside_caller;
 }
 
-/* Signals are for the program's own threads. */
+/* Starts the threads with all signals blocked, so that signals go to the program's own threads. */
 static void start_helpers(slc_image_reader *r)
 {
     const uint32_t wanted = count_wanted_helpers(&r->how);
@@ -201,7 +201,7 @@ void slc_image_reader_close(slc_image_reader *r)
     free(r);
 }
 
-/* Makes the batch that the caller waits for the one that is read first. */
+/* Makes `wanted` the batch that is read first: the one that was read ahead, if it has this request, else a new one. */
 static void turn_to(slc_image_reader *r, const slc_image_request *wanted)
 {
     batch *const before = r->now;
@@ -214,7 +214,7 @@ static void turn_to(slc_image_reader *r, const slc_image_request *wanted)
     }
 }
 
-/* Ends what was asked for as next, unless it is this. */
+/* Begins to read `next` ahead. What was read ahead before ends first, unless it is the same request. */
 static void read_ahead(slc_image_reader *r, const slc_image_request *next)
 {
     batch *const b = r->next;

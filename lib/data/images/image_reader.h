@@ -30,9 +30,9 @@ void slc_image_reader_close(slc_image_reader *reader); /* NULL is allowed */
 /* The bytes of the batches that a reader keeps; `ahead` does not change them. */
 uint64_t slc_image_reader_bytes(const slc_image_shape *shape, uint32_t batch);
 
-/* Waits for the images of a request, and then has those of `next` read, which may be NULL: what was asked for as next
- * before stays. The sets of both are open until the reader is closed. *pixels and *labels have room for `batch` images,
- * which the caller may write to, and are valid until the next call. One thread calls. Errors: those of
- * slc_images_batch; of several images that cannot be read, the first in the batch is named. */
+/* Waits for the images of a request, and then begins to read those of `next` ahead. If `next` is NULL, what an earlier
+ * call gave as next goes on. The sets of both requests are open until the reader is closed. *pixels and *labels have
+ * room for `batch` images, which the caller may write to, and are valid until the next call. One thread calls. Errors:
+ * those of slc_images_batch; of several images that cannot be read, the first in the batch is named. */
 sluice_status slc_image_reader_take(slc_image_reader *reader, const slc_image_request *wanted,
                                     const slc_image_request *next, float **pixels, int32_t **labels);

@@ -57,7 +57,8 @@ static void read_rows(decoding *d)
     jpeg_finish_decompress(&d->jpeg);
 }
 
-/* Pillow's rule: a side that is divided loses what is left over, and the smaller result must be enough. */
+/* Returns the number by which the image's sides are divided, by Pillow's rule: the largest of 8, 4, 2 and 1 for which
+ * the smaller side, divided and rounded down, is at least `least`; 1 if `least` is 0. */
 static unsigned divisor_of(const decoding *d, uint32_t least)
 {
     const uint32_t side = d->jpeg.image_width < d->jpeg.image_height ? d->jpeg.image_width : d->jpeg.image_height;

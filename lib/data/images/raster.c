@@ -77,8 +77,8 @@ static sluice_status make_taps(uint32_t size, uint32_t side, slc_image_filter fi
     return SLUICE_OK;
 }
 
-/* Row i of the result, from all columns of the source: as many numbers as a row of the source has samples. Columns go
- * by the block, whose sums stay in registers. */
+/* Sums up row i of the result, still with all columns of the source: `out` gets as many numbers as a row of the source
+ * has samples. Columns are summed a block at a time, in registers. */
 static void sum_down(const slc_raster *raster, const taps *down, uint32_t i, float *out)
 {
     enum { BLOCK = 32 };

@@ -7,7 +7,7 @@ static void note_odd(slc_records_check *check, slc_records_oddity oddity, bool i
     if (is && !check->index->odd[oddity]) check->index->odd[oddity] = check->count;
 }
 
-/* The record is right, and was parsed. */
+/* Returns the properties of a record that was parsed without a fault. */
 static slc_records_about about_record(const slc_records *set, const slc_records_item *record)
 {
     slc_records_about about = {.label = record->label, .empty = !record->text.bytes && !record->pair.bytes};

@@ -1,7 +1,7 @@
-/* The form of a file is found by its first lines. Prose is never taken for a dataset: JSON must be JSON, and a table
- * must have a first line of names; one of them is a field's, or the rows are like it. A name is believed only where it
- * says that a file is a dataset and the content is none that can be read: such a file is refused.
- * record_files_test.c covers this file. */
+/* Finds the form of a file by its first lines. Prose is never taken for a dataset: JSON must parse as JSON, and a table
+ * must have a first line of names, where one is the name of a field or the rows have as many fields as that line. The
+ * file's own name counts only if it says that the file is a dataset, and nothing in it can be read as one: such a file
+ * is refused. record_files_test.c covers this file. */
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/base/text/shell_word.h"
@@ -24,7 +24,7 @@ typedef struct {
     size_t begin; /* of what is no white space */
 } head;
 
-/* Holds at least the first line, if that is not longer than any record. */
+/* Reads the beginning of a file: at least its first line, if that is not longer than any record. */
 static sluice_status take_head(const slc_file *file, head *out)
 {
     sluice_status status = SLUICE_OK;

@@ -22,8 +22,8 @@
 enum { PIECE = 1 << 20, HELD = 1 << 13, VERSION = 2 };
 static const uint64_t KEPT_FROM = UINT64_C(64) << 20;
 
-/* The beginning of an index; 104 bytes, little endian, as all of it. The numbers follow, then the labels: of each its
- * length in 4 bytes, and its bytes. */
+/* The head of an index: 104 bytes, little endian as all of it. The beginnings of the records follow as numbers, then
+ * the labels, each as its length in 4 bytes and its bytes. */
 typedef struct {
     char magic[8];
     uint32_t version, form, header, label_count; /* the last one: UINT32_MAX for more than a set can have */
@@ -84,7 +84,7 @@ static sluice_status begin_record(finder *f)
     return SLUICE_OK;
 }
 
-/* The record ends before byte `end` of the file. A record that began in an earlier piece is read again. */
+/* Checks the record that ends before byte `end` of the file. A record that began in an earlier piece is read again. */
 static sluice_status end_record(finder *f, const char *piece, uint64_t first, uint64_t end)
 {
     const uint64_t place[2] = {f->begin, end};
@@ -166,7 +166,7 @@ sluice_status slc_records_index_begin(const slc_records_file *part, uint64_t pla
 
 /* ---- Keeping ---- */
 
-/* The index says what records are like that have these fields. */
+/* Returns a hash of the fields and their names: an index holds only for records that were checked for the same ones. */
 static uint64_t hash_fields(const slc_records *set)
 {
     return slc_fnv(slc_fnv(SLC_FNV_START, set->names.of, sizeof set->names.of), set->have, sizeof set->have);
@@ -189,8 +189,8 @@ static sluice_status make_head(const slc_records_file *part, bool header, const 
     return slc_file_hash_pieces(&part->file, &out->pieces);
 }
 
-/* NAME's index is .NAME.sluice-index beside it. In a folder of the user's, files of one name are told apart by a hash
- * of where they lie. NULL: no memory. */
+/* Returns the path of a file's index: .NAME.sluice-index beside the file, or NAME-HASH.sluice-index in the folder for
+ * indices, where a hash of the file's path tells files of one name apart. NULL: no memory. */
 static char *index_path(const slc_records_how *how, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -227,8 +227,8 @@ static bool take_labels(const slc_file *file, const index_head *head, slc_labels
     return good;
 }
 
-/* Returns true if the head of an index of `bytes` bytes differs from ours only in what was found out of the data, and
- * what it counts fills those bytes. */
+/* Returns true if `head` is the head of an index of this file, with `bytes` bytes: it equals `want` except in what was
+ * found in the data, and what it counts fills those bytes. */
 static bool is_of_file(const index_head *head, const index_head *want, uint64_t bytes)
 {
     index_head begun = *head;
@@ -303,8 +303,8 @@ static int write_rest(finder *f, const slc_records_index *index, index_head *hea
     return why ? why : slc_write_at(f->fd, head, sizeof *head, 0);
 }
 
-/* Finds the records of a large file. The index takes its name when it is whole, and if it can have none it goes with
- * the run. */
+/* Finds the records of a large file. The index gets its name when it is complete; an index that can have no name is
+ * gone after the run. */
 static sluice_status find_and_keep(slc_index_making *making, const char *path, index_head *head, finder *f,
                                    slc_records_index *out)
 {

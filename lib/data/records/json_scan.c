@@ -1,6 +1,6 @@
-/* Most lines of a dataset are plain: they are known to be right by looking at each byte once, which is several times as
- * fast as making an object of them. A line of which this is not sure may be right too; the parser says so then.
- * record_files_test.c covers this file. */
+/* Checks lines by looking at each byte once, which is several times as fast as making an object of them. Most lines of
+ * a dataset are plain enough for that. A line that this check does not accept may be right too: then the parser
+ * decides. record_files_test.c covers this file. */
 #include "lib/base/text/utf8.h"
 #include "lib/data/records/records_parts.h"
 
@@ -108,7 +108,7 @@ static bool pass_string(scan *s, slc_span *out, bool *plain)
     return ascii || slc_utf8_valid(begin, out->bytes) == out->bytes;
 }
 
-/* A key with an escape in it may be one of ours. */
+/* Passes a key and its colon. Returns false for a key with an escape, because it may be the name of a field. */
 static bool pass_key(scan *s, slc_span *key)
 {
     bool plain;
@@ -124,7 +124,8 @@ static size_t pass_digits(scan *s)
     return (size_t)(s->at - begin);
 }
 
-/* *whole: there is neither a fraction nor an exponent. Long numbers may be too large for the parser. */
+/* Passes a number. *whole says that it has neither a fraction nor an exponent. Returns false for long numbers too,
+ * which may be too large for the parser. */
 static bool pass_number(scan *s, bool *whole)
 {
     const char *begin = s->at;
@@ -197,7 +198,7 @@ static bool pass_text(scan *s, bool *empty)
     return true;
 }
 
-/* A label whose spelling may not be its name is the parser's. */
+/* Passes a label. Returns false if its spelling may differ from the label's name: the parser reads such a label. */
 static bool pass_label(scan *s, slc_span *label)
 {
     bool plain = true;

@@ -98,7 +98,7 @@ static void say_fields(const slc_records *set, char *out, size_t room)
             (size_t)snprintf(out + used, used < room ? room - used : 0, "%s\"%s\"", f ? ", " : "", set->names.of[f]);
 }
 
-/* Finds which fields the record at this place has. It is no set of records' first one if it has none that is known. */
+/* Finds which fields the record at this place has. A first record that has no known field is refused. */
 static sluice_status find_fields(slc_records *set, const slc_records_file *part, const uint64_t place[2])
 {
     const bool table = part->form != SLC_RECORDS_JSON;
@@ -125,7 +125,7 @@ static sluice_status find_fields(slc_records *set, const slc_records_file *part,
     return status;
 }
 
-/* The first record of all says what all have. */
+/* Finds the first record of the whole set, whose fields all other records must have. */
 static sluice_status look_at_first(slc_records *set)
 {
     bool found = false;
@@ -255,7 +255,7 @@ static const slc_records_file *file_of(const slc_records *set, uint64_t index)
     return &set->files[next - 1];
 }
 
-/* Lines are counted only for a message. A file that cannot be read has its record's number. */
+/* Lines are counted only for this message. If the file cannot be read, the record's number stands in their place. */
 void slc_records_place(const slc_records *set, uint64_t index, char out[SLC_RECORDS_PLACE_ROOM])
 {
     const slc_records_file *part = file_of(set, index);

@@ -30,13 +30,14 @@ static const slc_unit_state *unit_of(const sluice_param *param)
     return rt->units && unit != SLC_NONE ? &rt->units[unit] : NULL;
 }
 
-/* A table of rows begins where its unit's buffer does. */
+/* Returns the unit's element at which the parameter begins. A table of rows begins where its unit's buffer does. */
 static uint64_t first_of(const sluice_param *param, const slc_unit_state *unit)
 {
     return unit->look_up ? 0 : param->first;
 }
 
-/* Elements of the parameter that the layer that runs has: those of a table if it looks rows up in a split one. */
+/* Returns how many elements of the parameter the layer that runs has. A layer that looks rows up in a split parameter
+ * has those of its table. */
 static uint64_t count_of(const sluice_param *param, const slc_unit_state *unit)
 {
     return unit->look_up ? param->most_rows * param->row_elements : param->count;

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* `length` is that of the array. */
+/* Checks that a call on elements [first, first + count) is allowed now. `length` is the length of the array. */
 static sluice_status check_range(const sluice_param *param, uint64_t length, uint64_t first, uint64_t count,
                                  const void *memory, const char *call)
 {
@@ -78,7 +78,8 @@ uint64_t sluice_param_state_count(const sluice_param *param, const char *state)
     return count;
 }
 
-/* The length of a rank's own array, which may be 0; of any other state the parameter's. */
+/* Returns the length of a state: for an array that each rank has for itself the array's, which may be 0; for any other
+ * state the parameter's. */
 static uint64_t state_length(const sluice_param *param, const char *state)
 {
     uint64_t own;
@@ -249,7 +250,8 @@ static sluice_status replicas_agree(sluice_runtime *rt, char hex[65], bool gathe
 
 enum { HASHED_PIECE = 1 << 18 }; /* elements */
 
-/* Adds what a stage's replica holds itself, of which a read gives those of the first replica. */
+/* Adds to the hash the elements that this replica of a stage holds itself; a read would give those of the first
+ * replica. */
 static sluice_status hash_replica(const sluice_param *param, float piece[HASHED_PIECE], uint64_t *own)
 {
     sluice_status status = SLUICE_OK;

@@ -1,5 +1,5 @@
-/* The profile of the job that runs, as a file from what the steps so far took, and as the text that its plan was made
- * from, next to that of the plan. tests/calls/every_call_test.c covers this file. */
+/* The profile of the job that runs: as a file, made from what the steps so far took; and as the text from which the
+ * plan in force was made, next to that plan's text. tests/calls/every_call_test.c covers this file. */
 #include "lib/base/numbers/floats.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure/measure.h"

@@ -49,9 +49,9 @@ static void begin_compressed(sluice_runtime *rt, slc_step_state *step, const slu
     step->exchange_off = step->mode != SLC_STEP_EXCHANGE;
 }
 
-/* Returns true if updates multiply gradients by the scale of sums. NCCL's sums would take a pass of their own for it,
- * after each collective. A sum in rank order is scaled where it is made; and what micro-batches are added to is scaled.
- */
+/* Returns true if updates multiply gradients by the scale of sums. If NCCL makes the sums, scaling them would take a
+ * pass of its own after each collective. Sums in rank order are scaled where they are made, and so is every sum to
+ * which the next micro-batch is added. */
 static bool leaves_scale(const sluice_runtime *rt)
 {
     return rt->config.sums == SLUICE_SUMS_NCCL && rt->replicas > 1 && !rt->job.each;
@@ -96,7 +96,8 @@ static bool is_partial(const sluice_runtime *rt, const slc_step_state *step)
     return (step->leaves_out && !rt->current.times.keeps) || step->micro_batches < rt->job.micro_batches;
 }
 
-/* Returns true if the step is no usual one. While a first plan is measured, steps that draw their layers are. */
+/* Returns true if the step is no usual one. A step that draws its layers is a usual one, even while a first plan is
+ * measured, if it runs all micro-batches. */
 static bool is_unlike(const sluice_runtime *rt, const slc_step_state *step)
 {
     return is_partial(rt, step) && !(rt->drawn.any && step->micro_batches == rt->job.micro_batches);

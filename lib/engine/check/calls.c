@@ -129,7 +129,8 @@ static bool leaves_out(const sluice_step_options *options, uint32_t layer)
     return found;
 }
 
-/* Ranks may name the same layers in other orders; so with those that are drawn. */
+/* Hashes the layers that are left out in the model's order, because ranks may name the same layers in different orders.
+ */
 static uint64_t hash_left_out(const sluice_runtime *rt, const sluice_step_options *options)
 {
     uint64_t hash = 0;

@@ -264,7 +264,8 @@ sluice_status slc_check_claim(sluice_runtime *rt, const slc_claim *claim, bool b
 
 /* ---- Values and gradients ---- */
 
-/* ORDER if somebody has written what was lent to an earlier slot. This is called so often that the slot is known. */
+/* Returns ORDER if somebody has written what was lent to an earlier slot. It is called at every slot, so that the error
+ * can name the slot. */
 static sluice_status check_unlent(const sluice_runtime *rt, const slc_lending *lending, const char *when)
 {
     const slc_check *check = rt->check;
@@ -285,7 +286,8 @@ sluice_status slc_check_slot_begin(sluice_runtime *rt, const slc_item *slot, uin
     sluice_status status = check_unlent(rt, &check->lendings[0], "before");
     if (!status) status = check_unlent(rt, &check->lendings[1], "before");
     if (!slot->slot && !micro_batch) check->runs++;
-    /* Neither the same slot of the next micro-batch or step gets the same memory, nor the same layer's backward. */
+    /* The same slot of the next micro-batch or step gets the other memory, and so does the backward of the same layer.
+     */
     check->now = (check->runs + micro_batch + slot->slot) & 1;
     slc_lending *lending = &check->lendings[check->now];
     lending->used[0] = lending->used[1] = 0;

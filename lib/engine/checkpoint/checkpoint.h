@@ -30,14 +30,15 @@ uint32_t slc_checkpoint_own_names(const sluice_runtime *rt, const char *names[SL
 /* Returns the number of elements of array `name`; 0: this parameter has none now. `data`, if not NULL, gets their
  * address. */
 uint64_t slc_checkpoint_own(const sluice_param *param, const char *name, float **data);
-/* Makes all of them as they are at the start of a compressed phase. */
+/* Makes all arrays that each rank has for itself as they are at the start of a compressed phase. */
 sluice_status slc_checkpoint_own_reset(sluice_runtime *rt);
 
-/* The optimizer's numbers go to a manifest (its names are borrowed) and come back from one. params[p] is this runtime's
- * parameter for the manifest's p. check changes nothing: FORMAT if this optimizer keeps other numbers or does not
- * take these. load changes the phase and the plan too, cannot be undone, and is collective. */
+/* save writes the optimizer's numbers to a manifest (their names are borrowed); check and load take them from one, in
+ * which params[p] is this runtime's parameter for the manifest's p. check changes nothing, and returns FORMAT if this
+ * optimizer keeps other numbers or does not take these. load changes the phase and the plan too, cannot be undone, and
+ * is collective. */
 void slc_checkpoint_progress_save(const sluice_runtime *rt, slc_manifest *out);
-/* Gives a manifest that has been filled so the numbers of each parameter as the stage that holds it has them.
+/* Completes a manifest that save has filled: the numbers of each parameter become those of the stage that holds it.
  * Collective. Does nothing where there is no pipeline. A rank without memory fails for all, because the others wait for
  * it. */
 sluice_status slc_checkpoint_progress_join(sluice_runtime *rt, slc_manifest *out);

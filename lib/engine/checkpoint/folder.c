@@ -234,7 +234,7 @@ static void remove_left_over(const char *dir, const folders *found, folder_kind 
 
 /* ---- Making one ---- */
 
-/* The first checkpoint came after the name of the folder that holds it had reached the disk. */
+/* If `dir` has a checkpoint, its own name is on the disk already: the first checkpoint came after that. */
 sluice_status slc_checkpoint_make_dir(const char *dir)
 {
     bool any = false;

@@ -23,9 +23,9 @@ typedef struct {
     uint64_t serial; /* as its manifest says; 0: it does not say */
 } slc_saved;
 
-/* Lists the whole checkpoints in `dir` in the order in which they were saved, none if it does not exist. It is that of
- * their serials and then of their steps: after a rollback a lower step was saved later. One whose manifest cannot be
- * read comes next to that of the highest step below its own. The caller frees. */
+/* Lists the whole checkpoints in `dir` in the order in which they were saved; none if `dir` does not exist. The order
+ * is that of their serials and then of their steps: after a rollback a lower step was saved later. A checkpoint whose
+ * manifest cannot be read comes next to the one with the highest step below its own. The caller frees the list. */
 sluice_status slc_checkpoint_list(const char *dir, slc_saved **list, size_t *count);
 /* Finds the folder of the latest checkpoint in `dir`, or `dir` itself if it is one. PATH: there is none. */
 sluice_status slc_checkpoint_find(const char *dir, slc_checkpoint_path *folder);

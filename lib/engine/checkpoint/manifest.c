@@ -282,7 +282,8 @@ static sluice_status read_files(const slc_json_place *top, const json_t *files, 
     return status;
 }
 
-/* The text of any version that is read; the newest one says what is wrong with another text. */
+/* Parses the text of any version that this build reads. If the text is of none of them, the error is that of the newest
+ * version. */
 static sluice_status parse_version(const char *text, size_t length, json_t **document, int *version)
 {
     static const int versions[] = {SLC_MANIFEST_VERSION, SLC_MANIFEST_VERSION_ALIKE, SLC_MANIFEST_VERSION_UNCOUNTED,
@@ -294,8 +295,8 @@ static sluice_status parse_version(const char *text, size_t length, json_t **doc
     return slc_json_parse(text, length, SLC_MANIFEST_VERSION, SLC_MANIFEST_VERSION, document);
 }
 
-/* Parses a manifest and checks its seal. One that says version 1, which had no seal, and yet has a checksum is a
- * damaged one of a later version. */
+/* Parses a manifest and checks its seal. Version 1 had no seal, so a manifest that says version 1 and yet has a
+ * checksum is a damaged one of a later version. */
 static sluice_status parse(const char *text, size_t length, json_t **document, bool *unsealed)
 {
     int version;

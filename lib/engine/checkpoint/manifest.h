@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A manifest in which a parameter has fewer updates than steps is of version 4, which builds that would take them for
- * equal do not read; others are of version 3. Versions 1 and 2 are read too: neither counted saves, and 1 had no
- * checksum. */
+/* A manifest in which a parameter has fewer updates than the job has steps is of version 4: older builds would take the
+ * two for equal, and do not read version 4. Other manifests are of version 3. Versions 1 and 2 are read too: neither
+ * counted saves, and 1 had no checksum. */
 enum {
     SLC_MANIFEST_VERSION = 4,
     SLC_MANIFEST_VERSION_ALIKE = 3,

@@ -22,7 +22,7 @@ uint64_t slc_engine_default_block(const sluice_runtime *rt)
     return rt->size == 1 ? MOST : GPU;
 }
 
-/* The fp32 bytes of the layer that has most, of the parameters that it adds. */
+/* Finds the fp32 bytes of the parameters of the layer that adds most; of all parameters if the optimizer fuses them. */
 static sluice_status find_longest(const sluice_runtime *rt, uint64_t *bytes)
 {
     uint64_t *elements = calloc((size_t)rt->model.layer_count + 1, sizeof *elements);
@@ -67,7 +67,7 @@ static sluice_status take_from_link(sluice_runtime *rt)
 sluice_status slc_engine_choose_block(sluice_runtime *rt)
 {
     if (rt->size == 1 || !slc_device_runs_ahead(rt->device)) return SLUICE_OK;
-    /* A rank may be given what others leave open, and a budget that others lack. */
+    /* Ranks vote, because one rank may be given a block or a budget that the others lack. */
     double votes[] = {!rt->planning.block_is_open, rt->config.budget_bytes > 0 || rt->config.budget_of_dp > 0};
     sluice_status status = sluice_world_all_reduce(rt->world, votes, 2);
     if (status || votes[0] > 0) return status;

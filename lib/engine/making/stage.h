@@ -11,9 +11,9 @@
  * pipeline. Errors: ARGUMENT, UNSUPPORTED, those of slc_comm_group_create. */
 sluice_status slc_stage_begin(sluice_runtime *rt);
 
-/* Cuts the job, turns it into that of this rank's stage, and makes the plan of that the runtime's first. Collective.
- * Errors: those of slc_planner's cut and stage; ARGUMENT (nothing says who reads an activation that crosses a cut);
- * MISMATCH (ranks make other plans); MEMORY. */
+/* Cuts the job, turns it into that of this rank's stage, and makes the plan of this stage the runtime's first plan.
+ * Collective. Errors: those of slc_planner's cut and stage; ARGUMENT (nothing says who reads an activation that crosses
+ * a cut); MISMATCH (ranks make other plans); MEMORY. */
 sluice_status slc_stage_make(sluice_runtime *rt);
 
 /* Opens the channels, once the arena is attached. Collective. Does nothing where there is no pipeline. */

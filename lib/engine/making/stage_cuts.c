@@ -1,5 +1,5 @@
-/* Rank 0 looks for cuts that serve every phase of the optimizer: those that are best for one of them, with which all
- * others fit too, the last phase first, because most steps are made in it.
+/* Rank 0 looks for cuts that serve every phase of the optimizer. It takes the cuts that are best for one phase, if all
+ * other phases fit with them too. The last phase is tried first, because most steps are made in it.
  * tests/engine/pipeline_test.c covers this file. */
 #include "lib/engine/making/stage_cuts.h"
 
@@ -58,7 +58,7 @@ static slc_stages_request make_request(const sluice_runtime *rt, uint64_t budget
                                 .budget_bytes = budget_bytes};
 }
 
-/* Cuts the job of one phase, as that of phase `as` has been cut; NULL: as is best for it. */
+/* Cuts the job of one phase: where that of phase `as` is cut, or, if `as` is NULL, where it is best for this phase. */
 static sluice_status cut_phase(sluice_runtime *rt, const slc_stages_request *request, slc_stage_phase *phase,
                                const slc_stage_phase *as)
 {
@@ -71,7 +71,8 @@ static sluice_status cut_phase(sluice_runtime *rt, const slc_stages_request *req
     return planner->cut(planner->context, &job, &asked, &phase->cut);
 }
 
-/* Cuts all phases as is best for phase number `base`. *needs: after BUDGET, what the phase that does not fit needs. */
+/* Cuts all phases where it is best for phase number `base`. After BUDGET, *needs is what the phase that does not fit
+ * needs. */
 static sluice_status cut_as_for(sluice_runtime *rt, const slc_stages_request *request, uint32_t base, uint64_t *needs)
 {
     slc_stage_phase *phases = rt->stage.phases;
@@ -86,7 +87,7 @@ static sluice_status cut_as_for(sluice_runtime *rt, const slc_stages_request *re
     return status;
 }
 
-/* *needs: after BUDGET, the least that some phase needs with the cuts of another. */
+/* Cuts all phases alike. After BUDGET, *needs is the least that any phase that did not fit needs. */
 static sluice_status cut_all(sluice_runtime *rt, const slc_stages_request *request, uint64_t *needs)
 {
     sluice_status status = SLUICE_ERR_BUDGET;
@@ -99,7 +100,8 @@ static sluice_status cut_all(sluice_runtime *rt, const slc_stages_request *reque
     return status;
 }
 
-/* Says which budget serves all phases: larger ones are tried, each of which is what some phase needs. */
+/* Makes the error for a budget that does not serve all phases. It tries larger budgets, each of which is what some
+ * phase needs, and names the first that serves, or the last that was tried. */
 static sluice_status over_budget(sluice_runtime *rt, const slc_stages_request *request, uint64_t needs)
 {
     slc_stages_request larger = *request;

@@ -11,7 +11,7 @@
 
 enum { SHORT_BYTES = 64, LEAST_BYTES = 256, USUAL_BYTES = 64 << 10, MESSAGES = 9 };
 
-/* Bytes of a step's longest message from a stage of this rank, or to it; of a small model, more. */
+/* Returns the bytes of a step's longest message from or to a stage of this rank, or USUAL_BYTES if that is more. */
 static uint64_t longest_message(const sluice_runtime *rt)
 {
     uint64_t longest = USUAL_BYTES;
@@ -24,7 +24,7 @@ static uint64_t longest_message(const sluice_runtime *rt)
     return longest;
 }
 
-/* *seconds: until the message is there. */
+/* Makes one transfer. *seconds is the time until the message is there. */
 static sluice_status transfer(sluice_runtime *rt, uint32_t channel, void *data, uint64_t bytes, double *seconds)
 {
     const slc_channel_transfer message = {.data = data, .bytes = bytes, .what = "measurement"};
@@ -43,8 +43,8 @@ static double shortest(const double *seconds)
     return least_s;
 }
 
-/* Adds to found: seconds of a short message, and of each byte by which a long one is longer. For the latter the fastest
- * messages count, at which no other work held a thread up. */
+/* Raises found[0] to the seconds of a short message, found[1] to those of each byte more of a long one. For the latter
+ * the fastest messages count, in which no other work held a thread up. */
 static sluice_status measure_channel(sluice_runtime *rt, uint32_t channel, void *data, uint64_t bytes, double found[2])
 {
     double short_s[MESSAGES], long_s[MESSAGES];

@@ -1,6 +1,6 @@
-/* Each figure is that of the second half of a train of operations without a pause (trains.h). A real link lets a burst
- * pass faster: a token bucket that has filled up, sockets' buffers. Such room is used up first. All ranks' results
- * decide how long to go on. measure_link_test.c covers this file. */
+/* Each figure is that of the second half of a train of operations without a pause (trains.h). A real link may let a
+ * burst pass faster than it can go on, because a token bucket has filled up or sockets have buffers; this room is used
+ * up first. The results of all ranks decide how long to go on. measure_link_test.c covers this file. */
 #include "lib/engine/measure/lines.h"
 
 #include "lib/base/integer.h"

@@ -29,8 +29,8 @@ typedef struct {
 
 struct slc_marks {
     ring lanes[SLC_MOMENT_LANES];
-    /* Two points of time, of which one is known: a step's begin is told by its distance from the one before, because
-     * distances are told in single precision. */
+    /* Two points of time, of which one is known. Each step's begin is told by its distance from the begin of the step
+     * before, because a device tells distances in single precision. */
     slc_event points[2];
     uint32_t known;
     uint64_t known_ns;

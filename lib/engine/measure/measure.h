@@ -82,19 +82,20 @@ void slc_measure_took(slc_measured *measured, uint64_t took_ns, uint64_t element
 /* Adds work that began at `began_ns` and ends now. Called on the thread that does it. */
 void slc_measure_add(slc_measured *measured, uint64_t began_ns, uint64_t elements);
 
-/* begin: a step's time begins, because the one before has ended with all that follows it. end keeps the step unless it
- * was unlike others: it had no late items of a step before, was skipped, or slc_measure_unlike was called. */
+/* begin starts the time of a step, because the step before has ended with all that follows it. end keeps the step's
+ * time if the step was a usual one: it ran the late items of a step before, was not skipped, and slc_measure_unlike was
+ * not called. */
 void slc_measure_step_begin(sluice_runtime *rt);
 void slc_measure_step_end(sluice_runtime *rt);
 void slc_measure_unlike(slc_measure *measure);
 /* Notes how long the sequences of a step are that begins (sluice_step_options.extent). */
 void slc_measure_extent(slc_measure *measure, double extent);
-/* The mean of the steps since the last reset; 0: there were none. */
+/* Returns the mean extent of the steps since the last reset; 0: there were none. */
 double slc_measured_extent(const slc_measure *measure);
 
-/* A usual step on the rank that computes longest, of those kept since the last reset; all 0: there are none. *late_s:
- * how much later the other ranks come to an operation, on the rank that waits least for them, in the mean. Collective.
- */
+/* Finds a usual step, among those kept since the last reset, of the rank that computes longest; all 0: there are none.
+ * *late_s is how much later, in the mean, the other ranks come to an operation, as seen by the rank that waits least
+ * for them. Collective. */
 sluice_status slc_measure_usual_step(sluice_runtime *rt, sluice_step_parts *step, double *late_s);
 
 /* The times that were measured since the last reset. Slots have medians, lengthened (slc_measured_lengthening), of the
@@ -128,8 +129,8 @@ sluice_status slc_measure_channels(sluice_runtime *rt, slc_link_line *out);
  * other down, and the run that is long enough. Collective, between steps with nothing pending; the same result on every
  * rank. It works in the largest stretch of the plan's arena that nothing resident covers; a stretch too short for two
  * sizes, or a world of one, gives the estimate's lines. With one rank kappa and sigma are those of updates on the
- * communication thread. It takes about 1 s, at 100 Mbit/s up to 1.5 s; if the steps
- * that are left have less than 10 s of compute, that share of it, a tenth at least. */
+ * communication thread. It takes about 1 s, at 100 Mbit/s up to 1.5 s. If the steps that are left have less than 10 s
+ * of compute, this time is shortened in the same proportion, to a tenth at the least. */
 sluice_status slc_engine_measure_link(sluice_runtime *rt, slc_link *out);
 
 /* Measures the link between several GPUs before commit has laid anything out, and gives the smallest base block, from
@@ -144,7 +145,7 @@ sluice_status slc_measure_block(sluice_runtime *rt, sluice_dtype dtype, uint64_t
 sluice_status slc_measure_passes(sluice_stream *stream, uint32_t ranks, void *memory, uint64_t bytes,
                                  double s_per_element[SLC_MEASURE_PASSES]);
 
-/* Measures both; the link once in a runtime's life. */
+/* Measures times and link; the link only once in a runtime's life. */
 sluice_status slc_engine_measure(sluice_runtime *rt, slc_times *out);
 
 /* Gives the seconds of an element's update on the communication thread, on the slowest rank; 0: none ran there.

@@ -67,7 +67,7 @@ void slc_measure_step_end(sluice_runtime *rt)
     m->met += used.operations - m->used_before.operations;
 }
 
-/* Each rank gives its own to the others. */
+/* A rank's own figures, which it gives to the others. */
 typedef struct {
     sluice_step_parts step;
     double late_s;

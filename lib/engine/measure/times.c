@@ -169,7 +169,8 @@ double slc_measured_lengthening(const slc_measure *measure, const slc_job *job)
  * communication thread and on the compute lane, the passes. */
 enum { REST = 2 + SLC_MEASURE_PASSES };
 
-/* Takes the first `count` times from one rank (lib/plan/measured/rank_times.h), of the rest the largest each. */
+/* Takes the first `count` times from one rank (lib/plan/measured/rank_times.h); each of the remaining times becomes the
+ * largest of all ranks. */
 static sluice_status take_from_ranks(sluice_runtime *rt, double *found, size_t count, double *late_s)
 {
     const size_t ranks = (size_t)rt->size;
@@ -195,9 +196,9 @@ static sluice_status gather(sluice_runtime *rt, double *found, double *late_s)
     return take_from_ranks(rt, found, (size_t)slots + layers, late_s);
 }
 
-/* Steps that are measured for a first plan let nothing run next to compute, so ranks come to operations rather later
- * than under the plan. Ranks that are reached through messages are not seen to come late, so what their slots tell of
- * it counts too. */
+/* Adds the time outside of slots and the lateness of ranks. While steps are measured for a first plan, nothing runs
+ * next to compute, so ranks come to operations later than under the plan, if anything. A rank that is reached through
+ * messages is not seen to come late, so the lateness that slots tell counts too. */
 static sluice_status add_step_times(sluice_runtime *rt, double slots_late_s, slc_times *out)
 {
     sluice_step_parts usual;

@@ -27,8 +27,9 @@ typedef struct {
     slc_measure *m; /* holds the times of the train that ran last; it outlives operations that a failure leaves */
 } slc_measure_lab;
 
-/* Operations of `bytes` each, 1 <= count <= SLC_TRAIN_MAX. Operations that touch different bytes overlap, as in a step.
- * Updates are computed by the communication thread and move nothing, as all do with one rank. */
+/* A train: `count` operations of `bytes` each, 1 <= count <= SLC_TRAIN_MAX. Operations that touch different bytes
+ * overlap, as in a step. Updates are computed by the communication thread and move nothing; with one rank no operation
+ * moves anything. */
 typedef struct {
     slc_train_kind kind;
     uint64_t bytes;

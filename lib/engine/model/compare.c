@@ -1,6 +1,7 @@
-/* Compares, before anything depends on it, everything that must be equal on all ranks: settings, by a hash of their
- * text, which ranks show each other if it differs, and registration, by one hash per layer, so that a difference is
- * named. Workspaces and what is reserved may differ (regions.h). tests/engine/engine_rows_test.c covers this file. */
+/* Compares everything that must be equal on all ranks, before anything depends on it. Settings are compared by a hash
+ * of their text; if it differs, ranks show each other the text. Registration is compared by one hash for each layer, so
+ * that a difference is named. Workspaces and what is reserved may differ (regions.h). tests/engine/engine_rows_test.c
+ * covers this file. */
 #include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
 #include "lib/engine/model/registration.h"

@@ -5,8 +5,8 @@
 
 #include <sluice/runtime.h>
 
-/* Each narrows elements [*first, *first + *count) to the first run that this rank owns (owned), or that it keeps in any
- * form, its own part or all (kept). False: there is none. */
+/* Both narrow elements [*first, *first + *count) to a first run: owned to the first that this rank owns, kept to the
+ * first that it keeps in any form, be it its own part or all. False: there is none. */
 bool slc_param_owned(const sluice_param *param, uint64_t *first, uint64_t *count);
 bool slc_param_kept(const sluice_param *param, uint32_t which, uint64_t *first, uint64_t *count);
 

@@ -323,7 +323,7 @@ static bool is_direction(sluice_direction direction)
     return direction == SLUICE_FORWARD || direction == SLUICE_BACKWARD;
 }
 
-/* Afterwards `desc` has layers by name that were given by handle. */
+/* Checks an activation. Layers that `desc` gives by handle are there by name afterwards. */
 static sluice_status check_activation(const sluice_layer *layer, sluice_activation_desc *desc)
 {
     if (!desc->name || !desc->bytes)

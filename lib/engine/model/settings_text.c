@@ -1,5 +1,5 @@
-/* A setting that is not here may differ between ranks; one that may not is added to slc_settings_text. Those of
- * optimizers are all of their table. */
+/* A setting that is not in this text may differ between ranks; a setting that may not differ is added to
+ * slc_settings_text. All settings in the table of optimizers are in it. */
 #include "lib/engine/model/settings_text.h"
 
 #include "lib/base/hash/fnv.h"

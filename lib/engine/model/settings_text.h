@@ -9,7 +9,8 @@ enum { SLC_SETTINGS_BYTES = 4096 };
  * name that is too long to be shown ends in its hash. Bytes behind the text are 0. */
 void slc_settings_text(const sluice_runtime *rt, char out[SLC_SETTINGS_BYTES]);
 
-/* The first line in which two texts differ, cut into its name and both values, and how many lines differ; 0: none. */
+/* slc_settings_differ finds the first line in which two texts differ, cuts it into its name and both values, and
+ * returns how many lines differ; 0: none. */
 typedef struct {
     char name[64], first[192], second[192];
 } slc_settings_difference;

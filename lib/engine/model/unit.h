@@ -11,7 +11,7 @@
 
 /* ---- Parts ---- */
 
-/* The part of block `block` that `rank` of `world` owns: with 1 and 0 all of it. */
+/* Returns the part of block `block` that `rank` of `world` owns: all of it if `world` is 1 and `rank` 0. */
 slc_part slc_unit_part(const slc_unit *unit, uint32_t world, uint64_t block, uint32_t rank);
 /* The elements of `part` that belong to a parameter; count 0: none. */
 slc_part slc_part_of_param(const slc_part *part, const sluice_param *param);

@@ -258,7 +258,8 @@ sluice_status slc_onebit_compress(sluice_runtime *rt, uint32_t u, slc_step_state
     uint32_t bad = SLC_NONE, *found = !step->ahead ? &bad : agreed ? NULL : &step->ahead->words->first_bad;
     sluice_status status = rt->onebit.compress(rt->onebit.context, &unit, found);
     if (!status && !step->ahead) status = slc_stream_synchronize(&rt->updates);
-    /* After the agreement it is too late to say so; the packets do, and the update finds out on every rank. */
+    /* After the agreement it is too late to note a tensor that is not finite. Its packets say so instead, and the
+     * update finds it on every rank. */
     if (bad != SLC_NONE && !agreed) note_bad(step, bad);
     return slc_error_context(status, "optimizer %s, unit \"%s\"", rt->optimizer.name, rt->job.units[u].name);
 }

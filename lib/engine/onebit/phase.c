@@ -60,9 +60,10 @@ void slc_phase_destroy(sluice_runtime *rt)
     free(rt->compression.updates);
 }
 
-/* A parameter that another stage keeps counts as one of a onebit unit, so that all stages count the same intervals of
- * local steps, whichever of them has onebit units. A frozen parameter is in none: it never moves, so if an exchange
- * left it out, its interval would stay open while replicas are equal, and a checkpoint would keep that. */
+/* Returns the bits of a parameter's role in a step. A parameter that another stage keeps counts as one of a onebit
+ * unit, so that all stages count the same intervals of local steps, whichever of them has onebit units. A frozen
+ * parameter counts as in no onebit unit: it never moves, so if an exchange left it out, its interval would stay open
+ * while replicas are equal, and a checkpoint would keep the open interval. */
 static uint8_t role_of(const sluice_runtime *rt, const slc_step_state *step, const sluice_param *param)
 {
     if (param->frozen) return slc_left_out_param(step, param) ? SLC_LEFT_OUT : 0;

@@ -65,12 +65,12 @@ static sluice_status locate(sluice_runtime *rt)
     return status ? status : slc_pass_words_place(rt);
 }
 
-/* No operation is of all ranks, so scratch is that of the stage's group, and what moves is attached by its ranks alone.
- */
+/* Attaches the arena for a pipeline. No operation is of all ranks, so the scratch is that of the stage's group, and the
+ * group's ranks attach it by themselves when it moves. */
 static sluice_status attach_stage(sluice_runtime *rt, slc_segment *segment, void *scratch)
 {
     sluice_status status = rt->memory.attached ? SLUICE_OK : slc_comm_attach_apart(rt->comm, segment, NULL, 0);
-    /* Rows may lie behind the scratch. */
+    /* The buffer may be longer than the scratch that the group gets: rows may lie after it. */
     return status ? status : slc_comm_group_attach(rt->lane, scratch, rt->stage.whole.scratch_bytes);
 }
 

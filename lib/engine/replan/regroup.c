@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Units that a plan of a short shape has chosen need not have one of the longest within the budget. */
+/* Only a plan of the longest shape may choose units: with those of a shorter one, the longest might not fit the budget.
+ */
 bool slc_regroup_allowed(const sluice_runtime *rt, const slc_plan_request *request)
 {
     return request->times && rt->planning.fuse_bytes == SLC_FUSE_AUTO && rt->planning.planner.fuse &&

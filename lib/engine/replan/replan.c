@@ -17,7 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MEASURED_MORE: so many steps more at most while some slot has not run, because steps have left its layer out. */
+/* MEASURED_MORE: at most this many steps more are measured while some slot has not run, because steps have left its
+ * layer out. */
 enum { WARM_UP_STEPS = 1, MEASURED_STEPS = 2, MEASURED_AGAIN = 6, MEASURED_MORE = 20 };
 enum { DRIFT_STEPS = 20, DRIFT_EVERY = 100 };
 static const double LEAST_GAIN = 0.005; /* units stay unless others shorten the step by more */
@@ -45,8 +46,8 @@ static bool goes_on(const sluice_runtime *rt)
     return !rt->failure.status && !sluice_world_check(rt->world);
 }
 
-/* *may becomes true if a second plan may be made, for other units: a time limit is meant for one plan. Rank 0's
- * configuration counts. */
+/* Finds out whether a second plan may be made, for other units; rank 0's configuration decides. It may not if there is
+ * a time limit, which is meant for one plan. */
 static sluice_status may_plan_again(sluice_runtime *rt, bool *may)
 {
     uint32_t again = !(rt->config.plan_time_limit_s > 0);
@@ -55,9 +56,8 @@ static sluice_status may_plan_again(sluice_runtime *rt, bool *may)
     return slc_runtime_fail(rt, status);
 }
 
-/* Makes and adopts a plan of other units if the planner wants others by the request's times, and predicts steps
- * with them that are shorter than `known_s`. *moved: it did. Whatever speaks against these units leaves everything as
- * it is. */
+/* Makes a plan of other units and adopts it, if the planner wants others by the request's times, and predicts shorter
+ * steps with them than `known_s`; *moved is true then. Otherwise everything stays as it is. */
 static sluice_status adopt_other_units(sluice_runtime *rt, const slc_plan_request *request, double known_s,
                                        slc_times *times, bool *moved)
 {
@@ -176,10 +176,10 @@ static void accept_steps(sluice_runtime *rt, double step_s)
                 1e3 * step_s, 100 * (rt->planning.apart - 1), 1e3 * predicted_s, rt->current.number);
 }
 
-/* Looks now and then at whether steps still take what was predicted. All ranks decide by the slowest one's. A run that
- * is about to end would not get much of another plan. Drifts are at least DRIFT_EVERY steps apart. A prediction that
- * never held is no drift: the first steps, which it was made from, were slower than those that follow. It is made anew
- * once, and a change that comes soon after is noticed all the same. */
+/* Compares, now and then, the steps with their prediction. All ranks decide by the slowest rank's steps. A run that is
+ * about to end would gain little by another plan, and drifts are at least DRIFT_EVERY steps apart. A prediction that
+ * never held is no drift: the first steps, from which it was made, were slower than those that follow. The prediction
+ * is then made anew once, and a change that comes soon after is still noticed. */
 static sluice_status notice_drift(sluice_runtime *rt)
 {
     const double apart = rt->planning.apart > 0 ? rt->planning.apart : 1;
@@ -205,8 +205,8 @@ static sluice_status notice_drift(sluice_runtime *rt)
 
 /* ---- Depth ---- */
 
-/* Returns true if the plan that runs, made from measured times, is for steps of another mean depth, which is *from,
- * while that of the steps is *to. Probabilities are equal on all ranks, and so are the times, so that all of them find
+/* Returns true if the plan that runs was made from measured times of steps of another mean depth. *from is the depth
+ * for which the plan was made, *to that of the steps. Probabilities and times are equal on all ranks, so all ranks find
  * the same. */
 static bool depth_has_moved(const sluice_runtime *rt, double *from, double *to)
 {

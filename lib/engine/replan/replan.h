@@ -29,9 +29,9 @@ sluice_status slc_engine_find_other(sluice_runtime *rt, uint64_t mine, int *othe
 /* Rank 0 makes a plan, all have it. The choices of layers are added to `request`. Collective. Errors: the planner's,
  * the same line on every rank; MEMORY, FORMAT, MISMATCH if a rank could not read it. */
 sluice_status slc_engine_share_plan(sluice_runtime *rt, const slc_plan_request *request, slc_plan_answer *answer);
-/* Shares a plan as slc_engine_share_plan does: the one that the simulator finds fastest of those that `count` requests
- * give. `below_s` and `until_ns` count on rank 0: a plan of a longer step is none, and after that moment nothing more
- * is planned. *which is the request's number. Errors: as above; BUDGET: there is no such plan. */
+/* Shares a plan as slc_engine_share_plan does: the one that the simulator finds fastest among those that `count`
+ * requests give. On rank 0 `below_s` excludes plans of a longer step, and `until_ns` is the time after which nothing
+ * more is planned. *which is the number of the request. Errors: as above; BUDGET: no plan is left. */
 sluice_status slc_engine_share_best_plan(sluice_runtime *rt, const slc_plan_request *requests, uint32_t count,
                                          double below_s, uint64_t until_ns, slc_plan_answer *answer, uint32_t *which);
 /* Shares a plan as slc_engine_share_plan does, with the planner's simple schedule or, if that does not fit, with the
@@ -76,14 +76,16 @@ sluice_status slc_engine_swap_plan(sluice_runtime *rt, const slc_plan_answer *an
  * measured, slots wait for more than they need (step/pass.c), so that nothing runs next to compute whatever the plan.
  * Collective. Errors: the planner's, the same line on every rank. */
 sluice_status slc_engine_first_plan(sluice_runtime *rt);
-/* The job has come to another phase: makes a plan for it and moves over, as from commit's plan to the next. Between
- * steps, with nothing pending. A failure is not survived, because the old plan is of another job. */
+/* Called when the job has come to another phase: makes a plan for the phase and moves over to it, as from commit's plan
+ * to the next. Between steps, with nothing pending. A failure ends the runtime, because the old plan is of another job.
+ */
 sluice_status slc_engine_plan_phase(sluice_runtime *rt);
-/* Called when a step has ended. After a warm-up and at least two measured steps it makes the re-plan that a schedule
- * with wanted times gets, as soon as replicas are equal; it forces no exchange, because plans change no number. Where
- * 20 steps under that plan take longer or shorter than predicted by more than SLUICE_PLAN_DRIFT, it measures and plans
- * again, at most every 100 steps; a prediction that has never held does not count as such a time. Where steps draw
- * their layers it does so instead when their mean depth has moved by 5 % of all layers since the plan that runs. */
+/* Called when a step has ended. A schedule that wants measured times gets its re-plan here, after a warm-up and at
+ * least two measured steps, as soon as replicas are equal; no exchange is forced for it, because plans change no
+ * number. If 20 steps under the plan that runs differ from their prediction by more than SLUICE_PLAN_DRIFT, times are
+ * measured and a plan is made again, at most every 100 steps; a prediction that has never held does not count as such a
+ * time. In a run whose steps draw their layers, this is done instead when their mean depth has moved by 5 % of all
+ * layers since that plan. */
 sluice_status slc_engine_after_step(sluice_runtime *rt);
 
 /* ---- trials.c: plans are tried in the training itself, because bits allow it ---- */
@@ -118,16 +120,16 @@ sluice_status slc_stage_plan_phase(sluice_runtime *rt);
 /* ARGUMENT for a step's shape that nothing was registered for. */
 sluice_status slc_shape_check(const sluice_runtime *rt, uint64_t shape);
 
-/* The length of a step's sequences (sluice_step_options.extent), where 0 was given. */
+/* Returns the length of a step's sequences (sluice_step_options.extent) if the caller has given 0. */
 double slc_shape_extent(const sluice_runtime *rt, uint32_t shape);
 /* Keeps times that steps of the shape that runs have taken; of a job without shapes nothing. Errors: MEMORY. */
 sluice_status slc_shape_note_times(sluice_runtime *rt, const slc_times *times);
 
-/* Moves over to the plan of a shape, between steps. Makes it if there is none, or if that was made from estimates or
- * from times at fewer lengths than are known now; then for sequences of this extent. extent 0: an evaluation comes,
- * which any plan serves. Collective if it is not the shape that runs. Under a compressed optimizer and in a pipeline
- * nothing happens: the plan of shape 0 holds all. Errors: those of the planner and of moving; a failure is the
- * runtime's. */
+/* Moves over to the plan of a shape, between steps. Makes that plan, for sequences of this extent, if there is none, or
+ * if the one there was made from estimates or from times at fewer lengths than are known now. extent 0: an evaluation
+ * comes, which any plan serves. Collective if the shape is not the one that runs. Does nothing under a compressed
+ * optimizer and in a pipeline: there the plan of shape 0 has room for all. Errors: those of the planner and of moving;
+ * a failure is the runtime's. */
 sluice_status slc_shape_turn_to(sluice_runtime *rt, uint32_t shape, double extent);
 
 /* Destroys the plans that do not run: they are of other units, or were made for another budget or strategy. */

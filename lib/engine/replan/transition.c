@@ -263,7 +263,8 @@ static void add_move(slc_transition *t, slc_move move)
         t->moves[t->move_count++] = move;
 }
 
-/* Whole stays whole and a shard a shard; else the owned part of each block goes from one layout to the other. */
+/* Moves an array. A whole array stays whole, and a shard stays a shard; between a whole array and a shard the owned
+ * part of each block moves from one layout to the other. */
 static void add_array(const route *r, uint32_t u, slc_kept_array from, slc_kept_array to)
 {
     const slc_unit *unit = &r->job->units[u];
@@ -280,7 +281,7 @@ static void add_array(const route *r, uint32_t u, slc_kept_array from, slc_kept_
     if (from.shard && !to.shard) r->t->gathers[r->t->gather_count++] = (slc_regather){u, to.offset, from.dtype};
 }
 
-/* A buffer that only onebit units have, each rank its own. */
+/* Moves a buffer that only onebit units have, and each rank for itself; a new one is zeroed. */
 static void add_private(const route *r, uint32_t before, uint32_t unit, slc_buffer_kind kind, uint32_t index)
 {
     uint32_t old = slc_plan_buffer(r->from, kind, before, index), new = slc_plan_buffer(r->to, kind, unit, index);

@@ -93,7 +93,7 @@ static rivals lane_rivals(const sluice_runtime *rt)
     return list;
 }
 
-/* `none`: of each layer that nothing is recomputed. */
+/* Lists a rival that recomputes nothing, if the plan that runs recomputes something. `none` says so for each layer. */
 static rivals recompute_rival(const sluice_runtime *rt, const uint8_t *none)
 {
     rivals list = {0};

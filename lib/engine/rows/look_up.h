@@ -31,7 +31,8 @@ void slc_look_up_locate(sluice_runtime *rt, uint32_t unit);
 /* Sets the rows of the next micro-batch, all of which exist; otherwise as slc_row_list_make. */
 bool slc_look_up_set(slc_look_up *look_up, const int32_t *rows, uint64_t count, int32_t *places);
 
-/* Around a backward slot of the look-up's layer: begin zeroes the table's gradient, end hands it to the reduction. */
+/* These two bracket a backward slot of the look-up's layer: begin zeroes the table's gradient, end hands it to the
+ * reduction. */
 sluice_status slc_look_up_begin_gradient(sluice_runtime *rt, uint32_t unit);
 sluice_status slc_look_up_end_gradient(sluice_runtime *rt, uint32_t unit, uint32_t micro_batch);
 

@@ -21,7 +21,8 @@ void slc_stage_report_note(sluice_runtime *rt, const slc_step_state *step)
     }
 }
 
-/* The channels of a cut have numbers below those of rows: of activations, then of gradients. */
+/* The channels of cuts come first in the numbers, those of rows after them. An even number carries activations or rows,
+ * the odd number after it their gradients. */
 static sluice_stage_channel describe(const slc_stage *stage, uint32_t channel, const slc_stage_channel *end)
 {
     static const char *const names[2][2] = {{"activations", "gradients"}, {"rows", "gradients of rows"}};

@@ -1,5 +1,5 @@
-/* A backward slot's gradients: at its beginning padding and rows are zeroed, at its end what nobody has added to.
- * tests/calls/engine_contract_test.c covers this file. */
+/* The gradients of a backward slot: padding and rows are zeroed at its beginning, and at its end every gradient to
+ * which nobody has added. tests/calls/engine_contract_test.c covers this file. */
 #include "lib/engine/step/gradients.h"
 
 #include "lib/engine/check/check.h"

@@ -17,7 +17,7 @@ enum { IN_FLIGHT = 512 };
 
 /* ---- Making ---- */
 
-/* Finds the messages whose end no operation and no other message waits for: whoever else does calls
+/* Finds the messages whose end neither an operation nor another message waits for. Everybody else waits by
  * slc_channel_wait. */
 static void list_unhurried(slc_pass *pass)
 {

@@ -26,7 +26,7 @@
 enum { NON_FINITE_WORD = SLC_NORM_BINS };
 _Static_assert((int)NON_FINITE_WORD < (int)SLC_AGREEMENT_HEAD, "the agreement's head holds the bins and one word");
 
-/* Tells now that an earlier exchange has overflowed. */
+/* Notes for the agreement that an earlier exchange has overflowed, if one has, and forgets it. */
 static void tell_overflow(slc_step_state *step, uint32_t *parameter)
 {
     if (*parameter == SLC_NONE) return;
@@ -253,7 +253,7 @@ static void fill_reduction(const sluice_runtime *rt, const slc_item *item, const
     op->scale = step->scale;
     op->any_order = rt->config.sums == SLUICE_SUMS_NCCL;
     op->accumulate = rt->job.each && micro_batch > 0;
-    /* A table is looked at later, when the gradients of its rows have been added. */
+    /* The gradient of a table is inspected later, when the gradients of its rows have been added. */
     if (rt->job.units[item->unit].role == SLC_UNIT_WHOLE && last_reduction(rt, item) &&
         item->unit != slc_stage_rows_table(rt))
         op->call = on_reduced;

@@ -94,7 +94,7 @@ static uint32_t find_last_reduction(const slc_program *program, uint32_t unit)
     return last;
 }
 
-/* `twice`: the item that is two operations. */
+/* Lists the items of a program by lane, in their order. `twice` is the item that is two operations. */
 static sluice_status order_lanes(const slc_program *program, slc_pass_kind kind, uint32_t twice, slc_lane_order *order)
 {
     order->operations = calloc((size_t)program->item_count + 2, sizeof *order->operations);
@@ -121,8 +121,8 @@ static sluice_status order_lanes(const slc_program *program, slc_pass_kind kind,
     return SLUICE_OK;
 }
 
-/* Marks the last item of the compute lane among those that an item waits for, which its lane runs in order: the others
- * have ended before. */
+/* Marks, among the items of the compute lane that an item waits for, the last one: the lane runs in order, so the
+ * others have ended before it. */
 static void mark_awaited(const slc_program *program, const slc_item *item, const slc_lane_order *order, bool previous,
                          uint64_t *awaiting)
 {
@@ -537,8 +537,8 @@ sluice_status slc_pass_slot_end(sluice_runtime *rt, slc_pass *pass)
     return status;
 }
 
-/* A layer that is left out adds nothing to the gradients of units that move all the same: those that it shares with
- * layers that run. */
+/* Makes the gradients of a left-out layer for the units that it shares with layers that run: it adds nothing to them.
+ */
 static sluice_status add_no_gradients(sluice_runtime *rt, const slc_item *slot, const slc_step_state *step)
 {
     const uint32_t micro_batch = slc_step_ordinal(step, rt->job.micro_batches, slot->micro_batch);

@@ -67,7 +67,8 @@ static bool is_split(const sluice_param *param)
     return rt->config.tied == SLUICE_TIED_SPLIT && param->row_elements && used && !rt->compression.fuses;
 }
 
-/* The layer that looks rows up in a split parameter uses the unit of rows instead. */
+/* Lists the layers that use a unit. The layer that looks rows up in a split parameter uses the unit of rows instead of
+ * the parameter's. */
 static sluice_status add_uses(sluice_runtime *rt, slc_unit *unit, const origin *from)
 {
     unit->uses = calloc(rt->model.layer_count, sizeof *unit->uses);

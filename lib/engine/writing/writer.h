@@ -27,9 +27,10 @@ typedef struct {
     char line[SLC_ERROR_BYTES];
 } slc_writer;
 
-/* Runs `job`, on a thread of its own if `behind` and if there is one to have, else at once. Whatever memory it reads is
- * cut into `ranges` that it writes in order: range i is changed by updates that come after slot last_slots[i] of the
- * last micro-batch (ascending; SLC_NONE: no update changes it). They are borrowed until the writer ends. */
+/* Runs `job`, on a thread of its own if `behind` and if a thread can be started, else at once. The memory that the job
+ * reads is cut into `ranges`, which it writes in order: range i is changed by updates that come after slot
+ * last_slots[i] of the last micro-batch (ascending; SLC_NONE: no update changes it). last_slots is borrowed until the
+ * writer ends. */
 void slc_writer_begin(slc_writer *writer, sluice_status (*job)(void *context), void *context,
                       const uint32_t *last_slots, uint32_t ranges, bool behind);
 /* Says whether the job runs on a thread of its own; else the caller waits for it, and other ranks want to hear from the

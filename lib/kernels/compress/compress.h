@@ -134,13 +134,14 @@ sluice_status slc_compress_server_many(sluice_stream *stream, uint32_t count, co
 sluice_status slc_compress_fold(sluice_stream *stream, const slc_compress_shape *shape, uint32_t chunks,
                                 const slc_residue *residue);
 
-/* `skip` of words if the exchange of a tensor has failed. */
+/* The value of `skip` in the words of a tensor whose exchange has failed. */
 enum { SLC_EXCHANGE_FAILED = 2 };
 
-/* Says what is to be done with a tensor after looking at all scales of its packets, `stride` bytes apart, one for each
- * rank: *told becomes *words (factor 1 and no skip if that is NULL). But if these do not skip and a scale is not
- * finite, its skip is SLC_EXCHANGE_FAILED, and *bad is lowered to `number`. told and bad may be NULL. The words at
- * `cleared`, of the device too, become 0. */
+/* The arguments of slc_compress_look, which looks at all scales of a tensor's packets, one packet for each rank,
+ * `stride` bytes apart, and says what is to be done with the tensor. *told becomes *words (factor 1 and no skip if
+ * `words` is NULL). But if the words do not skip and a scale is not finite, the skip of *told is SLC_EXCHANGE_FAILED,
+ * and *bad is lowered to `number`. told and bad may be NULL. The words at `cleared`, which lie in the device's memory
+ * too, become 0. */
 typedef struct {
     const slc_compress_shape *shape;
     const void *packets;

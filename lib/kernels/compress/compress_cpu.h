@@ -69,7 +69,7 @@ typedef struct {
     const sluice_step_words *words;
 } slc_compress_arrived_args;
 
-/* A tensor whose packets are looked at, each with so many scales. */
+/* A tensor whose packets are looked at, with `scales` scales in each. */
 typedef struct {
     slc_compress_look_args look;
     uint64_t scales;

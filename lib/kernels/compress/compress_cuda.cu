@@ -95,7 +95,7 @@ struct scale_of {
     const sluice_step_words *words;
 };
 
-/* A block a tensor. */
+/* Gives each tensor its scale, with one block a tensor. */
 static __global__ void __launch_bounds__(GPU_LANES) give_scales(gpu_many<scale_of> many)
 {
     SLC_SHARED(scale_shared, s);
@@ -109,7 +109,7 @@ static __global__ void __launch_bounds__(GPU_LANES) give_scales(gpu_many<scale_o
     }
 }
 
-/* Zeroes the bins of a tensor, a block each. */
+/* Zeroes the bins of each tensor, with one block a tensor. */
 static __global__ void __launch_bounds__(GPU_LANES) clear_bins(gpu_many<int64_t *> many)
 {
     int64_t *bins = many.at[gpu_place_in(many).functor];
@@ -388,7 +388,7 @@ struct look_shared {
     uint32_t failed;
 };
 
-/* A tensor of which `ranks` packets with so many scales each are looked at. */
+/* A tensor whose packets are looked at: there are `ranks` of them, with `scales` scales each. */
 struct looked_at {
     const unsigned char *packets;
     uint64_t stride, scales;
@@ -399,7 +399,7 @@ struct looked_at {
     uint32_t number, ranks, cleared_count;
 };
 
-/* A block a tensor. */
+/* Looks at the packets of each tensor, with one block a tensor. */
 static __global__ void __launch_bounds__(GPU_THREADS) look_at(gpu_many<looked_at> many)
 {
     SLC_SHARED(look_shared, s);

@@ -38,7 +38,7 @@ static struct {
 } lt;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of lt and of the list of algorithms */
 
-/* Says whether there is one; *out is what dlsym takes. */
+/* Finds cublasLt; *out is the handle that dlsym takes. Returns false if there is none. */
 static bool open_library(void **out)
 {
     const char *folder = slc_setting_text(&slc_device_settings, "SLUICE_CUDA_LIBRARIES");
@@ -51,8 +51,8 @@ static bool open_library(void **out)
     return *out;
 }
 
-/* The lock is held. */
-static sluice_status load(void)
+/* Loads cublasLt's functions. The caller holds the lock. */
+static sluice_status load_library(void)
 {
     if (lt.loaded) return SLUICE_OK;
     void *library;
@@ -86,8 +86,9 @@ static bool joins_bias(const slc_gemm_shape *shape)
     return shape->bias && shape->out == shape->dtype;
 }
 
-/* A bias that is multiplied by the factor first lies at the beginning of the workspace. The factor may be 1: kernels of
- * a step are to be the same in every one, so that the first has launched them all. */
+/* Returns the bytes at the beginning of the workspace for the bias, which is multiplied by the factor there. That is
+ * done for a factor of 1 too, so that the kernels are the same in every step and the first step has launched them
+ * all. */
 static uint64_t scaled_bias_bytes(const slc_gemm_shape *shape)
 {
     const uint64_t bytes = shape->n * sluice_dtype_bytes(shape->dtype);
@@ -199,7 +200,7 @@ static sluice_status ask_for_algorithm(const product_key *key, const descriptors
     return SLUICE_OK;
 }
 
-/* The lock is held. */
+/* Finds the algorithm that is kept for a product, or chooses one and keeps it. The caller holds the lock. */
 static sluice_status find_algorithm(const product_key *key, const descriptors *d, cublasLtMatmulAlgo_t *out)
 {
     for (const chosen *c = algorithms; c; c = c->next)
@@ -273,7 +274,7 @@ sluice_status slc_gemm_cuda(sluice_stream *stream, const slc_gemm_shape *shape, 
     make_key(shape, joined, a, b, from, c, &key);
 
     pthread_mutex_lock(&lock);
-    status = load();
+    status = load_library();
     if (!status) status = descriptors_create(&key, bias, &d);
     if (!status) status = find_algorithm(&key, &d, &algorithm);
     pthread_mutex_unlock(&lock);

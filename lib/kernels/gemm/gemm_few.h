@@ -23,8 +23,8 @@ typedef struct {
     sluice_dtype dtype; /* of B */
     const slc_gemm_shape *shape;
     const slc_gemm_operands *operands;
-    /* m rows of k in fp32, which pairs have no need of. For dots of bf16 whole 32 elements have those at even places
-     * first */
+    /* A's m rows of k elements in fp32; the kernel for pairs of bf16 reads A as it is. For dot products of bf16 each
+     * whole group of 32 elements has those at even places first. */
     const float *a;
     uint64_t lda;
     float *sums; /* m times n rounded up to a unit; for sums by row alone */

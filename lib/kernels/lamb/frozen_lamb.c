@@ -27,7 +27,8 @@ static slc_frozen_lamb_args args_of(const slc_frozen_lamb_tensor *t)
     return args;
 }
 
-static void run(sluice_stream *stream, slc_range_kernel *kernel, uint32_t count, const slc_frozen_lamb_args *args)
+static void run_on_ranges(sluice_stream *stream, slc_range_kernel *kernel, uint32_t count,
+                          const slc_frozen_lamb_args *args)
 {
     for (uint32_t i = 0; i < count; i++) {
         slc_frozen_lamb_args told = args[i];
@@ -39,12 +40,12 @@ static void run(sluice_stream *stream, slc_range_kernel *kernel, uint32_t count,
 
 static void frozen_lamb_measure_many_host(sluice_stream *stream, uint32_t count, const slc_frozen_lamb_args *args)
 {
-    run(stream, SLC_ISA_PICK(slc_frozen_lamb_measure_range), count, args);
+    run_on_ranges(stream, SLC_ISA_PICK(slc_frozen_lamb_measure_range), count, args);
 }
 
 static void frozen_lamb_update_many_host(sluice_stream *stream, uint32_t count, const slc_frozen_lamb_args *args)
 {
-    run(stream, SLC_ISA_PICK(slc_frozen_lamb_update_range), count, args);
+    run_on_ranges(stream, SLC_ISA_PICK(slc_frozen_lamb_update_range), count, args);
 }
 
 static void frozen_lamb_receive_many_host(sluice_stream *stream, uint32_t count, const slc_frozen_lamb_args *args)
@@ -54,12 +55,12 @@ static void frozen_lamb_receive_many_host(sluice_stream *stream, uint32_t count,
         if (a->words && a->words->skip == SLC_EXCHANGE_FAILED && r->fresh != r->fresh_last)
             memcpy(r->fresh, r->fresh_last, r->count * sizeof *r->fresh);
     }
-    run(stream, SLC_ISA_PICK(slc_frozen_lamb_receive_range), count, args);
+    run_on_ranges(stream, SLC_ISA_PICK(slc_frozen_lamb_receive_range), count, args);
 }
 
 static void frozen_lamb_move_many_host(sluice_stream *stream, uint32_t count, const slc_frozen_lamb_args *args)
 {
-    run(stream, SLC_ISA_PICK(slc_frozen_lamb_move_range), count, args);
+    run_on_ranges(stream, SLC_ISA_PICK(slc_frozen_lamb_move_range), count, args);
 }
 
 /* ---- The calls ---- */

@@ -36,7 +36,7 @@ static __device__ void gpu_bins_add(gpu_bins *bins, double grain)
     if (high) atomicAdd(bin + 4, high);
 }
 
-/* All threads of a block call it, after they have met behind the last addition. */
+/* All threads of a block call it, after they have synchronised since the last addition. */
 static __device__ __forceinline__ void gpu_bins_join(int64_t *shared, const gpu_bins &bins)
 {
     if (threadIdx.x < SLC_NORM_BINS && bins.at[threadIdx.x])

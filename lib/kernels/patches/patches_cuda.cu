@@ -1,6 +1,6 @@
-/* Unfolding and the embedding's forward take eight elements a thread. In backward a thread has a channel of one place
- * and goes through the batch in its order; the mask token's gradient, which has places for terms, is one thread's a
- * channel. Sums have the host's order. */
+/* A thread takes eight elements: of the result in unfolding and in the embedding's forward, and of a gradient in
+ * backward. For each element of the gradient of positions it goes through the batch in order; for each of the mask
+ * token's it adds up all masked places. Sums have the host's order. */
 #include "lib/kernels/patches/patches.h"
 
 #include "lib/kernels/gpu.cuh"

@@ -75,8 +75,8 @@ void slc_residual_forward_ref(const slc_residual_forward_args *args);
 void slc_residual_backward_ref(const slc_residual_backward_args *args);
 void slc_bias_backward_ref(const slc_bias_backward_args *args);
 
-/* The fast forms are given a factor of 1 as 1, and a dropout and a path, if there is one, have a probability above 0;
- * they leave sums of columns in the workspace. */
+/* The fast forms get a factor that is never 0; a dropout or a path, if there is one, has a probability above 0. They
+ * leave sums of columns in the workspace. */
 SLC_ISA_DECLARE(slc_residual_forward_range);  /* over ranges of elements */
 SLC_ISA_DECLARE(slc_residual_backward_range); /* over ranges of columns */
 SLC_ISA_DECLARE(slc_bias_backward_range);     /* over ranges of columns */

@@ -50,8 +50,8 @@ static uint64_t lay_out(const sluice_model *m, slc_batch_memory *memory, unsigne
     return used;
 }
 
-/* Bits of a shape: an evaluation, which runs forwards alone, or a training step has launched its kernels.
- * PICKS_TOLD_APART divides every number of picked rows. */
+/* Bits that say of a shape of micro-batches which kernels are launched already: those of an evaluation, which runs
+ * forwards alone, or those of a training step. PICKS_TOLD_APART divides every number of picked rows. */
 enum { SLC_LAUNCHED_EVALUATING = 1, SLC_LAUNCHED_TRAINING = 2, PICKS_TOLD_APART = 16 };
 
 /* Numbers the shape of the current micro-batch: its length, and whether it has more sequences than usual. */

@@ -250,7 +250,7 @@ static sluice_status add_tensor_space(const sluice_model *m, slc_model_layer *la
     return status;
 }
 
-/* An operation that asks for none at the lengths of a shape has a byte there. */
+/* Adds an operation's scratch. At the lengths of a shape for which the operation asks for none, it has one byte. */
 static sluice_status add_scratch(const sluice_model *m, slc_model_layer *layer, sluice_direction d, uint32_t i,
                                  shape_scratch scratch)
 {

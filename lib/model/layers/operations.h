@@ -27,8 +27,8 @@ typedef struct {
 slc_dense slc_dense_of(const slc_layer_run *run, slc_param_place weight, uint64_t rows, uint64_t inputs,
                        uint64_t outputs);
 
-/* y = x W + b (+ residual, whose tensor may be SLC_NO_TENSOR). With a factor it multiplies x W + b, and what follows
- * from dy. */
+/* y = x W + b (+ residual, whose tensor may be SLC_NO_TENSOR). If the product has a factor, x W + b is multiplied by
+ * it, and so are the gradients that are computed from dy. */
 sluice_status slc_apply_dense(slc_layer_run *run, const slc_dense *dense, slc_view x, slc_view y, slc_view residual);
 /* Adds to the gradients of weight and bias. */
 sluice_status slc_apply_dense_params(slc_layer_run *run, const slc_dense *dense, slc_view x, slc_view dy);
@@ -64,14 +64,14 @@ sluice_status slc_apply_branch_backward(slc_layer_run *run, slc_branch_draws pla
 /* Works in place, on a tensor with `per_sequence` elements for each sequence. Does nothing if there is no dropout. */
 sluice_status slc_apply_dropout(slc_layer_run *run, uint32_t place, uint32_t x, uint64_t per_sequence);
 
-/* The losses of `rows` rows of fp32 logits, for the targets from number `first` on, which also go to the micro-batch's.
- * Stores the logits' gradient in their place, times `scale`. scale 0: the losses only, and those without smoothing, as
- * evaluations want them. */
+/* Computes the losses of `rows` rows of fp32 logits, for the targets from number `first` on, and copies them to the
+ * micro-batch's losses. Stores the logits' gradient, times `scale`, in their place. scale 0: computes the losses only,
+ * without smoothing, as evaluations want them. */
 sluice_status slc_apply_losses(slc_layer_run *run, uint32_t logits, uint32_t losses, uint64_t first, uint64_t rows,
                                uint64_t classes, float scale);
 
-/* x picked: row i of `y` becomes row rows[first + i] of x, where rows is the micro-batch's list of rows with targets;
- * and back: row i of `dy` is added to that row of dx, which slc_apply_zero has cleared. */
+/* pick: row i of `y` becomes row rows[first + i] of x, where rows is the micro-batch's list of rows with targets.
+ * pick_backward: row i of `dy` is added to that row of dx, which slc_apply_zero has cleared. */
 sluice_status slc_apply_pick(slc_layer_run *run, uint64_t first, uint64_t rows, uint32_t x, uint32_t y);
 sluice_status slc_apply_zero(slc_layer_run *run, uint64_t rows, uint32_t dx);
 sluice_status slc_apply_pick_backward(slc_layer_run *run, uint64_t first, uint64_t rows, uint32_t dy, uint32_t dx);

@@ -93,7 +93,8 @@ static const slc_tensor *find_named(const matching *m, const slc_param_info *inf
     return tensor || !second || own ? tensor : slc_tensors_find(m->tensors, second);
 }
 
-/* Finds it likewise; a block's own table of positions begins as a copy of the one that the blocks of the file share. */
+/* Finds the tensor of a parameter as find_named does. A block's own table of positions begins as a copy of the one that
+ * the blocks of the file share. */
 static const slc_tensor *find_tensor(const matching *m, const slc_param_info *info)
 {
     slc_param_info shared;
@@ -146,7 +147,8 @@ static sluice_status check_shape(const matching *m, const slc_param_info *info, 
     return slc_error(SLUICE_ERR_FORMAT, "%s: tensor \"%s\" has shape %s, the model's is %s", path, t->name, has, wants);
 }
 
-/* *passed is told which tensors are known, though they hold no parameter. */
+/* Finds the tensor of each parameter. passed[t] becomes true for every tensor that is known, even if no parameter takes
+ * it. */
 static sluice_status match_params(const matching *m, bool *passed, slc_weight_matches *out)
 {
     slc_param_info info;

@@ -36,7 +36,8 @@ bool slc_freeze_is_possible(const slc_freeze *f, uint64_t step)
     return f->settings.step ? step >= f->settings.step : f->norm_step && slc_freeze_looks(f, step);
 }
 
-/* The norm over all parameters, corrected for bias but in compat: all at once if they have had as many updates. */
+/* Returns the norm over all parameters. Except in compat it is corrected for bias: at once if all parameters have had
+ * the same number of updates, else parameter by parameter. */
 static double whole_norm(const slc_freeze *f, uint64_t step, uint32_t count, const uint64_t *updates,
                          const double *norms)
 {

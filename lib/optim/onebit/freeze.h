@@ -39,9 +39,9 @@ slc_onebit_phase slc_freeze_phase(const slc_freeze *freeze, uint64_t step);
 bool slc_freeze_is_possible(const slc_freeze *freeze, uint64_t step);
 /* Returns true if slc_freeze_end_step will look at the norm at the end of this step. */
 bool slc_freeze_looks(const slc_freeze *freeze, uint64_t step);
-/* Ends a step. variance_norms: `count` of them, one for each parameter, read only if slc_freeze_looks; updates: how
- * many each has had, NULL: `step`. Returns true if the variance is frozen from the next step on. It waits until each
- * parameter has had an update that counts. */
+/* Ends a step. variance_norms has one norm for each of `count` parameters, and is read only if slc_freeze_looks;
+ * updates[p] is how many updates parameter p has had, NULL: `step`. Returns true if the variance is frozen from the
+ * next step on. The freeze waits until each parameter has had an update that counts. */
 bool slc_freeze_end_step(slc_freeze *freeze, uint64_t step, uint32_t count, const uint64_t *updates,
                          const double *variance_norms);
 
@@ -55,8 +55,8 @@ enum { SLC_FROZEN_AT, SLC_FREEZE_NORM_STEP, SLC_FREEZE_NORM, SLC_FREEZE_PROGRESS
 void slc_freeze_save(const slc_freeze *freeze, double values[SLC_FREEZE_PROGRESS]);
 /* Says whether slc_freeze_load may take these numbers of the job. Errors: ARGUMENT. */
 sluice_status slc_freeze_check_progress(const char *name, const double values[SLC_FREEZE_PROGRESS]);
-/* Takes what slc_freeze_check_progress has found good. frozen_updates: of `count` parameters; if the freeze is another
- * one now, each has had as many as the job. */
+/* Takes the numbers that slc_freeze_check_progress has found good. If they make the freeze another one, frozen_updates
+ * of all `count` parameters become the job's. */
 void slc_freeze_load(slc_freeze *freeze, const double values[SLC_FREEZE_PROGRESS], uint32_t count,
                      uint64_t *frozen_updates);
 /* Reads the updates at the freeze of a parameter, beside these numbers of the job. Errors: ARGUMENT. */

@@ -31,8 +31,8 @@ static const char *const progress_name[PROGRESS] = {"refresh_interval", "refresh
                                                     "interval_steps",   "rates",           "decayed"};
 static const char parameter_progress_name[] = "refreshes";
 
-/* The counters of a parameter, which steps may leave out: of those that kept it, in onebit units if they are of an
- * interval. */
+/* The counters of a parameter. They count only the steps that have kept the parameter; the counters of an interval only
+ * those in which it lay in a onebit unit. */
 typedef struct {
     uint64_t refreshes, interval_steps;
     double rates, decayed;
@@ -93,7 +93,8 @@ static uint32_t first_without_variance(const zero_one *o, const own_counters *ow
     return UINT32_MAX;
 }
 
-/* Steps between refreshes compress, so there are none before each parameter has had a refresh. */
+/* Counts a refresh. Steps between refreshes compress, so the first of them comes only when each parameter has had a
+ * refresh. */
 static void count_refresh(zero_one *o, const own_counters *own, counters *c)
 {
     c->refreshes++;
@@ -481,8 +482,8 @@ static sluice_status progress_check(const void *context, const double *job, uint
     return parameter == UINT32_MAX ? check_counters(values) : read_refreshes(job, parameter, values, &refreshes);
 }
 
-/* Takes the job's counters. What they say of refreshes and of the interval is said of all parameters, unless the job is
- * there already: parameters then go on with their own. */
+/* Takes the job's counters. All parameters take over the numbers of refreshes and of the interval, unless the job has
+ * these numbers already: then parameters go on with their own. */
 static void take_counters(zero_one *o, const counters *loaded)
 {
     const counters *now = &o->now;

@@ -1,6 +1,6 @@
-/* The prices of work: non-negative least squares over 65 plannings, of drawn profiles of 6 to 20 layers and of GPT-2
- * and BERT of up to 50, against the processor time of one core of a Xeon of 2.6 GHz. A tenth of them took more
- * than 1.23 times their nominal time there, a tenth less than 0.88 of it. */
+/* The prices of work were fitted by non-negative least squares to the processor time of 65 plannings on one core of a
+ * Xeon of 2.6 GHz: drawn profiles of 6 to 20 layers, and GPT-2 and BERT of up to 50 layers. A tenth of the plannings
+ * took more than 1.23 times their nominal time there, a tenth less than 0.88 of it. */
 #include "lib/plan/effort/work.h"
 
 #include "lib/base/clock.h"

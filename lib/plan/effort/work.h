@@ -1,6 +1,6 @@
-/* The work of planning, counted. A planner's limits are counts of what it does, each kind priced at a fixed nominal
- * cost in seconds, and not the time that it takes. So equal input gives the equal plan on every machine, busy or idle.
- * A nominal second is about a second of one core of the machine on which the prices were fitted (work.c). */
+/* Counts the work of planning. A planner's limits are counts of what it does, each kind priced at a fixed nominal cost
+ * in seconds, and not the time that passes. So equal input gives the equal plan on every machine, busy or idle. A
+ * nominal second is about a second of one core of the machine on which the prices were fitted (work.c). */
 #pragma once
 
 #include <stdbool.h>

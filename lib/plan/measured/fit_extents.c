@@ -1,5 +1,5 @@
-/* Least squares with coefficients that are not negative: of all choices of terms the one with the least error whose
- * coefficients are none. There are seven choices, so all of them are looked at. */
+/* Fits by least squares with coefficients that are not negative. All seven choices of terms are solved; of those
+ * without a negative coefficient the one with the least error is taken. */
 #include "lib/plan/measured/fit_extents.h"
 
 #include <math.h>

@@ -19,8 +19,8 @@ typedef struct {
 double slc_fit_extent(const double *extents, const double *seconds, size_t count, double wanted);
 
 /* Sets out->slot_s and out->recompute_s to what slots take at the extent, each fitted by itself; a time that no sample
- * has stays. `pieces` micro-batches in one cost the parts of s and s^2 so many times, a once. `count` is at most
- * SLC_EXTENTS_MOST. */
+ * has stays. If `pieces` micro-batches run as one, the terms b s and c s^2 count `pieces` times, and a once. `count` is
+ * at most SLC_EXTENTS_MOST. */
 enum { SLC_EXTENTS_MOST = 16 };
 void slc_fit_extents(const slc_job *job, const slc_extent_sample *samples, size_t count, double extent, uint32_t pieces,
                      slc_times *out);

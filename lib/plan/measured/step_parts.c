@@ -17,7 +17,7 @@ static int by_length(const void *a, const void *b)
     return (x->step_s > y->step_s) - (x->step_s < y->step_s);
 }
 
-/* The mean of the kept steps without so many of the shortest, and of the longest. */
+/* The mean of the kept steps without the `left_out` shortest and the `left_out` longest ones. */
 static sluice_step_parts mean_without(const slc_kept_steps *kept, size_t left_out)
 {
     const size_t count = slc_least(kept->count, SLC_STEPS_KEPT);

@@ -1,5 +1,5 @@
-/* The validator's check of time and data: what has surely ended when an item starts, and whether that is all it needs.
- * Waits for items that a pass leaves out, or for the pass before a first one, prove nothing.
+/* The validator's check of time and data: it derives what has surely ended when an item starts, and checks that this is
+ * all that the item needs. Waits for items that a pass leaves out, or for the pass before a first one, prove nothing.
  * validate_split_test.c and tests/plan/validate_test.c cover this file. */
 #include "lib/plan/validate/parts.h"
 
@@ -7,7 +7,7 @@
 
 /* ---- What is surely over ---- */
 
-static void know(const slc_validation *j, slc_sure *known, const slc_sure *more)
+static void add_known(const slc_validation *j, slc_sure *known, const slc_sure *more)
 {
     for (uint32_t lane = 0; lane < j->lanes; lane++)
         if (more->over[lane] > known->over[lane]) known->over[lane] = more->over[lane];
@@ -23,7 +23,7 @@ static void know_over(const slc_validation *j, slc_sure *known, slc_lane lane, i
 /* Adds the knowledge when `item` of a pass has ended. Completion of operations is counted in order. */
 static void know_ended(const slc_validation *j, slc_sure *known, int pass, uint32_t item)
 {
-    know(j, known, &j->known[pass][item]);
+    add_known(j, known, &j->known[pass][item]);
     know_over(j, known, slc_validate_lane(j, item), pass, j->ordinal[item] + 1);
 }
 
@@ -74,7 +74,7 @@ typedef struct {
 
 /* Requires that `item` of the needy's own step, or of the step `back` before it, has ended. A late item is in the pass
  * after its step's own. */
-static sluice_status need(const needy *n, uint32_t item, int back)
+static sluice_status require(const needy *n, uint32_t item, int back)
 {
     const slc_item *items = n->j->program->items;
     int pass = n->pass - items[n->item].late - back + items[item].late;
@@ -100,7 +100,7 @@ static sluice_status need_blocks(const needy *n, slc_block_runs list, uint64_t f
     sluice_status status = SLUICE_OK;
     for (uint32_t r = slc_block_run_at(list, first_block);
          !status && r < list.count && list.at[r].first_block < end_block; r++)
-        status = need(n, list.at[r].item, back);
+        status = require(n, list.at[r].item, back);
     return status;
 }
 
@@ -161,7 +161,7 @@ static sluice_status need_messages(const needy *n)
     sluice_status status = SLUICE_OK;
     for (uint32_t c = 0; !status && c < n->j->job->channel_count && n->j->message_item; c++)
         if (n->j->job->channels[c].receives && n->j->job->channels[c].slot == slot->slot)
-            status = need(n, slc_validate_message_item(n->j, c, slot->micro_batch), 0);
+            status = require(n, slc_validate_message_item(n->j, c, slot->micro_batch), 0);
     return status;
 }
 
@@ -172,7 +172,7 @@ static sluice_status need_rows(const needy *n, bool receives)
     sluice_status status = SLUICE_OK;
     for (uint32_t c = 0; !status && c < j->job->channel_count && j->message_item; c++)
         if (j->job->channels[c].receives == receives && j->job->channels[c].unit == j->program->items[n->item].unit)
-            status = need(n, slc_validate_message_item(j, c, j->micro_batches - 1), 0);
+            status = require(n, slc_validate_message_item(j, c, j->micro_batches - 1), 0);
     return status;
 }
 
@@ -182,7 +182,7 @@ static sluice_status check_send(const needy *n)
     const slc_validation *j = n->j;
     const slc_item *item = &j->program->items[n->item];
     const slc_stage_channel *channel = &j->job->channels[item->index];
-    if (channel->slot != SLC_NONE) return need(n, slc_validate_slot_item(j, item->micro_batch, channel->slot), 0);
+    if (channel->slot != SLC_NONE) return require(n, slc_validate_slot_item(j, item->micro_batch, channel->slot), 0);
     sluice_status status = need_all(n, SLC_ITEM_UPDATE, j->micro_batches - 1, channel->unit, 1);
     return status ? status : need_all(n, SLC_ITEM_GATHER_VALUE, j->micro_batches - 1, channel->unit, 1);
 }
@@ -212,7 +212,7 @@ static sluice_status check_reduction(const needy *n)
     const slc_unit *unit = &j->job->units[mine->unit];
     uint32_t first, last, m = mine->micro_batch;
     slc_unit_gradient_slots(j->job, unit, &first, &last);
-    sluice_status status = need(n, slc_validate_slot_item(j, m, last), 0);
+    sluice_status status = require(n, slc_validate_slot_item(j, m, last), 0);
     if (!status) status = need_rows(n, true);
     /* rows are added to the sum of the other uses */
     if (!status && unit->role == SLC_UNIT_ROWS) status = need_all(n, SLC_ITEM_REDUCE_SCATTER, m, unit->partner, 0);
@@ -258,7 +258,7 @@ static sluice_status check_compress(const needy *n)
     sluice_status status = check_inspect(n);
     if (!status) status = need_same(n, SLC_ITEM_INSPECT, 0);
     if (!status) status = need_same(n, SLC_ITEM_UPDATE, 1);
-    return status || !awaits_agreement(j, j->program->items[n->item].unit) ? status : need(n, j->agree, 0);
+    return status || !awaits_agreement(j, j->program->items[n->item].unit) ? status : require(n, j->agree, 0);
 }
 
 static sluice_status need_reduced(const needy *n)
@@ -277,7 +277,7 @@ static sluice_status check_update(const needy *n)
     if (!status) status = need_same(n, SLC_ITEM_EXCHANGE, 0);
     if (!status && unit->role == SLC_UNIT_SPLIT)
         status = need_all(n, SLC_ITEM_REDUCE_SCATTER, j->micro_batches - 1, unit->partner, 0);
-    return status || !awaits_agreement(j, j->program->items[n->item].unit) ? status : need(n, j->agree, 0);
+    return status || !awaits_agreement(j, j->program->items[n->item].unit) ? status : require(n, j->agree, 0);
 }
 
 /* Checks a gather. Rows are gathered from where the partner was updated. The rows are known only after the previous
@@ -291,7 +291,7 @@ static sluice_status check_gather(const needy *n)
     if (unit->role != SLC_UNIT_ROWS) return need_same(n, SLC_ITEM_UPDATE, 1);
     sluice_status status = need_all(n, SLC_ITEM_UPDATE, j->micro_batches - 1, unit->partner, 1);
     if (status || !mine->micro_batch) return status;
-    status = need(n, slc_validate_slot_item(j, mine->micro_batch - 1, slc_job_slots(j->job) - 1), 0);
+    status = require(n, slc_validate_slot_item(j, mine->micro_batch - 1, slc_job_slots(j->job) - 1), 0);
     return status || !j->job->each ? status
                                    : need_all(n, SLC_ITEM_REDUCE_SCATTER, mine->micro_batch - 1, mine->unit, 0);
 }

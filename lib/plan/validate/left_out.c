@@ -1,9 +1,9 @@
-/* Steps may leave layers out (lib/plan/left_out.h). What is left out keeps its place in the order, waits for all that
- * it waits for, claims and releases its memory, and moves nothing: to the rest of the plan it is an item that takes no
- * time. All that is shown here of order, memory and tickets holds whatever the timing, so it holds for every subset of
- * layers that are left out. What is left to show is that no layer which runs needs a unit that is left out. The rule
- * leaves out no fewer units for more layers; so it is enough to leave out, for each layer that uses a unit, all others.
- * tests/plan/validate_left_out_test.c covers this file. */
+/* Steps may leave layers out (lib/plan/left_out.h). An item that is left out keeps its place in the order, waits for
+ * all that it waits for, claims and releases its memory, and moves nothing: to the rest of the plan it takes no time.
+ * All that the validator shows of order, memory and tickets holds for any timing, so it holds for every subset of
+ * layers that is left out. What remains to be shown is that no layer which runs needs a unit that is left out. If more
+ * layers are left out, no fewer units are; so it is enough to leave out, for each layer that uses a unit, all other
+ * layers. tests/plan/validate_left_out_test.c covers this file. */
 #include "lib/plan/validate/parts.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
-/* The validator's check of tickets, over addresses and time: which claim held each range last, and has it surely been
- * released when the next one begins? Looking at the last claim is enough: it has waited for those before it, and its
+/* The validator's check of tickets, over addresses and time: the claim that held a range last must surely have been
+ * released when the next one begins. Looking at the last claim is enough: it has waited for those before it, and its
  * end proves its start. validate_split_test.c and tests/plan/validate_test.c cover this file. */
 #include "lib/plan/validate/parts.h"
 

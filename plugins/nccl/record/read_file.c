@@ -255,7 +255,7 @@ static sluice_status read_piece(reader *r, uint64_t first, size_t count)
     return status;
 }
 
-/* Keeps the entries from index `from` up to, without, `to`. */
+/* Keeps the entries whose index is at least `from` and below `to`. */
 static void keep_entries(slc_nccl_process *p, uint64_t from, uint64_t to)
 {
     size_t first = 0, end = p->entry_count;
@@ -348,8 +348,9 @@ static void close_kept(slc_nccl_process *process)
     process->kept = NULL;
 }
 
-/* Keeps the file open while its process may write it; if it can't be kept, its end is not seen. */
-static void keep(reader *r)
+/* Keeps the file open while its process may write it. If it cannot be kept open, what the process writes at last is not
+ * seen. */
+static void keep_file_open(reader *r)
 {
     slc_nccl_process *p = r->process;
     if (!p->header.version || is_over(p) || r->file.fd >= MOST_OPEN) return;
@@ -359,7 +360,7 @@ static void keep(reader *r)
     r->file = SLC_FILE_NONE;
 }
 
-/* Reads a file that has been removed, if it is open; on a shared disk it may be lost all the same. */
+/* Reads a file that has been removed, if it is still open here. On a shared disk it may be lost all the same. */
 static sluice_status read_removed(reader *r)
 {
     slc_nccl_process *p = r->process;
@@ -388,7 +389,7 @@ sluice_status slc_nccl_file_read(slc_nccl_process *process, bool *absent)
     } else {
         close_kept(process);
         status = read_all(r, absent);
-        if (!status) keep(r);
+        if (!status) keep_file_open(r);
         slc_file_close(&r->file);
     }
     free(r);

@@ -5,9 +5,9 @@
 #include <sluice/status.h>
 #include <stdbool.h>
 
-/* Reads the file at process->path: all of it if process->header is empty, else what may have changed since.
- * *absent: it has been removed, and what its process wrote at last is read if the file was open; or its header is
- * not written yet. */
+/* Reads the file at process->path: all of it if process->header is empty, else what may have changed since. *absent
+ * becomes true if the file has been removed, or if its header is not written yet. If a removed file was open, what its
+ * process wrote at last is read. */
 sluice_status slc_nccl_file_read(slc_nccl_process *process, bool *absent);
 
 /* Frees what reading has allocated, and the path. */

@@ -143,10 +143,11 @@ typedef enum {
 typedef struct {
     uint32_t state; /* slc_record_row_state */
     int32_t rank, size, device;
-    /* The ranks' name for the communicator: a hash of the unique id's bytes (the first one's if there are several);
-     * for one made by split, of the parent's key, the parent's number of collectives so far (not its number of
-     * operations, since sends and receives differ between ranks) and the colour; for one made by shrink, of the
-     * parent's key, its number of shrinks so far and the excluded ranks, in whatever order. Never 0. */
+    /* The name that all ranks have for the communicator, never 0. It is a hash of the unique id's bytes (the first id's
+     * if there are several). For a communicator made by split it is a hash of the parent's key, the parent's number of
+     * collectives so far (not its number of operations, since sends and receives differ between ranks) and the colour;
+     * for one made by shrink, of the parent's key, its number of shrinks so far and the excluded ranks, in whatever
+     * order. */
     uint64_t key, parent_key;
     uint64_t calls;       /* operations called, send and receive included, collectives of no elements not */
     uint64_t returned;    /* of them, those whose call has returned */
@@ -160,8 +161,8 @@ typedef struct {
     uint64_t fused_calls, fused_groups, compressed_calls;
     uint32_t passed[SLC_RECORD_PASS_REASONS];
     uint32_t nonblocking, transforms; /* transforms: bit 0 fuse, bit 1 compress are on */
-    /* With SLUICE_SHIM_DONE or _TIME: number of the first operation that NCCL took and has not said to have launched,
-     * so that no stream writes that it is finished; 0: none. */
+    /* With SLUICE_SHIM_DONE or _TIME: the number of the first operation that NCCL took and has not reported as
+     * launched, so that no stream writes that it is finished; 0: none. */
     uint64_t unlaunched;
     uint64_t unused[9];
 } slc_record_communicator;

@@ -146,7 +146,7 @@ static bool is_listed(const path_list *list, const char *path)
     return false;
 }
 
-/* Reads those whose file is gone for the last time. */
+/* Reads the processes whose file is gone for the last time. */
 static sluice_status end_removed(slc_nccl_records *records, const path_list *list)
 {
     sluice_status status = SLUICE_OK;

@@ -27,10 +27,10 @@ typedef struct {
  * slc_nccl_records_free, after an error too. */
 sluice_status slc_nccl_records_read(const char *const *paths, size_t path_count, slc_nccl_records *out);
 
-/* Reads the same files again, and those that came since; cheap enough to be called ten times a second. Only the latest
- * 1024 entries are brought up to date, those that were being written, and new ones. A process whose file has been
- * removed has ended: what it wrote at last is read, and it stays so as long as it shares a communicator with one that
- * has a file. That no file is left is no error. Errors: PATH, IO (a folder), MEMORY; the records stay valid. */
+/* Reads the same files again, and those that came since; cheap enough to be called ten times a second. Only new
+ * entries, those that were being written and the latest 1024 are brought up to date. A process whose file has been
+ * removed has ended: what it wrote at last is read, and the process stays as long as it shares a communicator with one
+ * that has a file. It is no error if no file is left. Errors: PATH, IO (a folder), MEMORY; the records stay valid. */
 sluice_status slc_nccl_records_again(const char *const *paths, size_t path_count, slc_nccl_records *records);
 
 bool slc_nccl_share_communicator(const slc_nccl_process *a, const slc_nccl_process *b);

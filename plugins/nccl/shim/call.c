@@ -115,7 +115,7 @@ static bool is_on_stream(const slc_shim_call *call)
     return slc_shim_call_is_counted(call) && call->operation != SLC_RECORD_SPLIT;
 }
 
-/* A group is begun in the default library; in another one when the first call of the group needs it. */
+/* A group is begun in the default library at once, and in another library when the first call of the group needs it. */
 void slc_shim_call_join_groups(slc_shim_thread *thread, const slc_shim_real *real)
 {
     if (real == slc_shim_real_default() || thread->libraries & 1u << real->number) return;

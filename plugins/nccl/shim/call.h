@@ -7,8 +7,8 @@
 /* The twin of ncclNAME, which nccl_abi.h declares too. */
 #define SLC_SHIM_TWIN(name) extern __typeof__(nccl##name) pnccl##name __attribute__((alias("nccl" #name)))
 
-/* The library whose own call this is: a call that arrives from NCCL's code, or while this thread is inside a call of
- * ours, is NCCL's and passes unrecorded. NULL: it is the program's. */
+/* Returns the NCCL library that makes this call itself; NULL: the program makes it. A call is NCCL's own if it arrives
+ * from NCCL's code, or while this thread is inside a call of ours; it then passes unrecorded. */
 static inline const slc_shim_real *slc_shim_call_of_nccl(const void *caller)
 {
     const slc_shim_real *inside = slc_shim_this_thread()->inside;

@@ -6,8 +6,8 @@
 #include <link.h>
 #include <string.h>
 
-/* Finds the row of the module that was loaded at this address, or makes it: after one was unloaded, another one may be
- * there. Two threads may make two rows of one module; readers go by the path. */
+/* Finds or makes the row of the module that is loaded at this address. The path is compared too, because another module
+ * may be there after one was unloaded. Two threads may make two rows of one module; readers go by the path. */
 static unsigned module_row(slc_shim_recorder *recorder, const Dl_info *info)
 {
     uint64_t base = (uint64_t)(uintptr_t)info->dli_fbase;

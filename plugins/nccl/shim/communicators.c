@@ -45,7 +45,7 @@ static slc_shim_comm *find_bound(const slc_shim_recorder *recorder, ncclComm_t c
     return NULL;
 }
 
-/* Puts it into this table; false if its places are taken. */
+/* Puts the communicator into this table; false if its places are taken. */
 static bool bind_in(slc_shim_comm_table *table, slc_shim_comm *made, ncclComm_t comm)
 {
     size_t place = first_place(comm);
@@ -118,7 +118,8 @@ static ncclComm_t read_handle(const slc_shim_comm *made)
     return errno == EFAULT ? NULL : __atomic_load_n(made->out, __ATOMIC_ACQUIRE); /* a sandbox without this call */
 }
 
-/* Takes one out of the list and binds it: a child of `parent`, or, without one, that with this handle. */
+/* Takes a communicator out of the list and binds it: a child of `parent`, or, if that is NULL, the one with the handle
+ * `comm`. */
 static slc_shim_comm *take_awaited(const slc_shim_recorder *recorder, const slc_shim_comm *parent, ncclComm_t comm)
 {
     slc_shim_comm_table *table = lock_awaited(recorder);

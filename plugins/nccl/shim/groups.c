@@ -17,7 +17,7 @@ static void leave_creating(slc_shim_comm *made, uint32_t state)
     __atomic_compare_exchange_n(&made->row->state, &creating, state, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-/* Called when communicators (a list by `next`) can be used: asks them for what their rows do not know yet. */
+/* Called when communicators (a list by `next`) can be used: asks NCCL for what their rows do not know yet. */
 static void become_ready(slc_shim_recorder *recorder, slc_shim_comm *first)
 {
     for (slc_shim_comm *made = first; made; made = made->next) {
@@ -35,7 +35,7 @@ static void become_ready(slc_shim_recorder *recorder, slc_shim_comm *first)
     if (recorder->transforms) recorder->transforms->created(recorder, first);
 }
 
-/* Takes the state that NCCL says of a communicator that is being made and is in no list. */
+/* Notes the state that NCCL reports of a communicator that is being made and is in no list. */
 static void take_state(slc_shim_recorder *recorder, slc_shim_comm *made, ncclResult_t state)
 {
     if (__atomic_load_n(&made->row->state, __ATOMIC_ACQUIRE) != SLC_RECORD_ROW_CREATING) return;

@@ -1,5 +1,5 @@
-/* NCCL's functions that are passed on and not recorded: questions, memory, operators and the device interface; and the
- * making of a window, which is. No decision here depends on what one rank alone may do.
+/* NCCL's functions that are passed on and not recorded: questions, memory, operators and the device interface. The
+ * making of a window is here too, and is recorded. No decision here depends on what one rank alone may do.
  * tests/nccl/on_the_bed.py covers this file. */
 #include "plugins/nccl/shim/call.h"
 #include "plugins/nccl/shim/communicators.h"

@@ -128,7 +128,8 @@ static void give_back_unused(int file, const slc_record_header *header)
     if (begin < end) fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)begin, (off_t)(end - begin));
 }
 
-/* True if the time is over that a dead process's record stays. Until then its room that nothing needs is given back. */
+/* True if a dead process's record has stayed long enough to be removed. Otherwise the pages that the process never
+ * wrote are given back. */
 static bool is_over(int file, const struct stat *info, bool has_space)
 {
     enum { DAY = 86400, LEFT_LIFE = 300 };
@@ -258,7 +259,8 @@ static sluice_status open_in_folder(slc_shim_recorder *recorder, slc_record_head
     return status;
 }
 
-/* Private memory for a record that nobody will read: the program goes on. There is always some for a small one. */
+/* Returns private memory for a record that nobody will read, so that the program goes on. There is always enough for a
+ * small record. */
 static void *private_memory(slc_record_header *header, slc_shim_record_layout *layout)
 {
     enum { LAST_ENTRIES = 16 };
@@ -306,7 +308,7 @@ void slc_shim_record_file_open(slc_shim_recorder *recorder, const slc_shim_recor
 
 typedef enum { ALL_ENDED, ALL_LEFT, NOT_WELL } communicators_end;
 
-/* Says how the program left its communicators. One that is left to the exit is nothing unusual, unless the program
+/* Says how the program left its communicators. It is nothing unusual if the program ends none of them, but it is if it
  * ended others in an orderly way. */
 static communicators_end how_communicators_ended(const slc_shim_recorder *recorder)
 {

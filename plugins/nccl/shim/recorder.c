@@ -31,8 +31,8 @@ static void begin_child(void)
     if (slc_shim_transforms_child) slc_shim_transforms_child();
 }
 
-/* The recorder that this process made: a child that was made without handlers of fork (_Fork, clone) has its parent's.
- */
+/* Returns the recorder that this process made, else NULL: a child that was made without fork's handlers (_Fork, clone)
+ * has its parent's. */
 static slc_shim_recorder *own_recorder(void)
 {
     slc_shim_recorder *recorder = atomic_load(&current);

@@ -9,15 +9,16 @@
 #include "plugins/nccl/shim/state.h"
 
 struct slc_shim_transforms {
-    /* Communicators that have just become usable, all together: those of one ncclCommInitAll, of one outermost group,
-     * or a single one; a list by `next`. The call that made them has succeeded and not yet returned. One that is not
-     * blocking comes when ncclCommGetAsyncError first says success. Each keeps what it is given in comm->transforms. */
+    /* Called with communicators that have just become usable, all together: those of one ncclCommInitAll, of one
+     * outermost group, or a single one; a list by `next`. The call that made them has succeeded and not yet returned. A
+     * communicator that does not block comes when ncclCommGetAsyncError first says success. Each keeps what it is given
+     * in comm->transforms. */
     void (*created)(slc_shim_recorder *recorder, slc_shim_comm *first);
 
-    /* A collective, send or receive, its entry written. Returns true if it took the call: then *result is what the
-     * program gets, and the call is not passed on (in a group it may be held until group_end; outside of groups all
-     * its work must be enqueued on call->stream now). Returns false if the call is to pass: then it counts the reason
-     * in call->known->row->passed. `known` may be NULL. */
+    /* Called with a collective, send or receive whose entry is written. Returns true if it took the call: then *result
+     * is what the program gets, and the call is not passed on (in a group it may be held until group_end; outside of
+     * groups all its work must be enqueued on call->stream now). Returns false if the call is to pass: then it counts
+     * the reason in call->known->row->passed. `known` may be NULL. */
     bool (*take)(slc_shim_call *call, ncclResult_t *result);
 
     /* Called when an operator is being destroyed. Returns true if the call is to be made at the end of the thread's
@@ -37,8 +38,8 @@ struct slc_shim_transforms {
      * take held, unchanged. */
     void (*group_is_simulated)(slc_shim_thread *thread);
 
-    /* Called before a destroy or an abort is passed on; in an abort, other threads may be in calls on it, and nothing
-     * here may wait. Finalize comes without it. */
+    /* Called before a destroy or an abort is passed on. In an abort, other threads may be in calls on the communicator,
+     * and nothing here may wait. ncclCommFinalize does not call it. */
     void (*ended)(slc_shim_comm *comm, bool aborted);
 
     /* Called when a window is being made of memory of a communicator, which all of its ranks do alike. */

@@ -1,8 +1,8 @@
 /* The communicator does not block (ncclConfig_t's `blocking` is 0), for three reasons. The communication thread answers
  * heartbeats and watches the other ranks, so no call may hold it while a peer is late; a blocking ncclGroupEnd waits
- * for the peer where two ranks meet for the first time. An abort by another thread frees the communicator under a call
- * that blocks; of one that does not, it first joins the thread in which NCCL launches. And a communicator that is being
- * made can be given up.
+ * for the peer where two ranks meet for the first time. An abort by another thread frees a blocking communicator while
+ * a call is still using it; on a non-blocking one it first joins the thread in which NCCL launches. And a communicator
+ * that is being made can be given up.
  *
  * The price is that NCCL launches a group in a thread of its own, after ncclGroupEnd has returned ncclInProgress
  * (before 2.23 only where ranks meet for the first time). Until ncclCommGetAsyncError says ncclSuccess, nothing of the
@@ -117,7 +117,7 @@ static ncclResult_t ask_state(nccl_transport *self)
     return result ? result : state;
 }
 
-/* Returns ncclInProgress as a rule. */
+/* Begins to make the communicator. Returns ncclInProgress as a rule. */
 static ncclResult_t begin_making(nccl_transport *self)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -198,7 +198,7 @@ sluice_status nccl_health(void *argument)
     nccl_transport *self = argument;
     if (atomic_load(&self->aborted))
         return nccl_refuse(self, SLUICE_ERR_INTERRUPTED, "health: the collectives were aborted");
-    /* The thread that makes the communicator, or that holds the lock, finds out itself. */
+    /* If another thread makes the communicator or holds the lock, that thread finds out itself. */
     if (!atomic_load(&self->stream) || pthread_mutex_trylock(&self->lock)) return SLUICE_OK;
     ncclResult_t state = atomic_load(&self->comm) ? ask_state(self) : ncclSuccess;
     nccl_leave(self);

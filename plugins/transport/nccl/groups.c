@@ -28,7 +28,7 @@ static bool translate_type(sluice_dtype dtype, ncclDataType_t *out)
     return false;
 }
 
-/* Why a call cannot be made, NULL: it can. */
+/* Returns the reason why a call cannot be made; NULL: it can. */
 static const char *find_fault(const nccl_transport *self, const nccl_call *call, sluice_dtype dtype)
 {
     const bool sum = call->kind == REDUCE_SCATTER || call->kind == ALL_REDUCE;

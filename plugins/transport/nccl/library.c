@@ -30,7 +30,8 @@ __attribute__((format(printf, 2, 3))) static sluice_status refuse(const sluice_t
     return host->error(host->context, SLUICE_ERR_UNSUPPORTED, line);
 }
 
-/* Looks for the version first, because an old library may lack what a new one has. */
+/* Checks the version. This comes before the other functions are looked at, because an old library may lack some of
+ * them. */
 static sluice_status check_version(const sluice_transport_host_v1 *host, const nccl_library *nccl, const char *name)
 {
     char text[NCCL_VERSION_TEXT], oldest[NCCL_VERSION_TEXT], line[160];

@@ -1,6 +1,7 @@
-/* Imitates a slower network than there is. It wraps another transport and keeps two clocks for each rank: from its turn
- * on, a message occupies the sender's egress for bytes / bandwidth, and the receiver's ingress as long; its completion
- * is shown a latency after the clock's time. Nothing is polled: the next moment is given as a timer.
+/* Imitates a network that is slower than the real one. It wraps another transport and keeps two clocks for each rank.
+ * When its turn comes, a message occupies the sender's egress for bytes / bandwidth, and the receiver's ingress as
+ * long; its completion is reported one latency after the clock's time. Nothing is polled: the next moment is given as a
+ * timer.
  * lib/comm/lane/collectives_test.c covers this file. */
 #include <sluice/plugin/transport_v1.h>
 

@@ -21,7 +21,8 @@ typedef struct {
     int lost;
 } peer;
 
-/* Precedes UCX's address, which does not say how long it is, so that a cut one would be read past its end. */
+/* The header in front of UCX's address. UCX does not say how long its address is, so that an address that was cut short
+ * would be read past its end. */
 typedef struct {
     uint64_t magic, bytes, sum; /* bytes and sum: of the address that follows */
 } address_header;

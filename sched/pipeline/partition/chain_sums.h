@@ -25,8 +25,8 @@ static inline uint64_t slc_chain_values(const slc_chain_sums *sums, uint32_t fir
     return sums->values[end] - sums->values[first];
 }
 
-/* Bytes of a stage of the layers [first, end) with so many versions of its values, which holds so many micro-batches.
- */
+/* Bytes of a stage that has the layers [first, end), keeps `versions` versions of their values and holds `held`
+ * micro-batches. */
 static inline uint64_t slc_chain_bytes(const slc_chain_sums *sums, uint32_t first, uint32_t end, uint64_t versions,
                                        uint64_t held)
 {

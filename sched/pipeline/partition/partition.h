@@ -32,8 +32,9 @@ typedef struct {
  *   sum of t_s + (M - 1) max t_s + max tail_s
  * with t_s the seconds of stage s and tail_s what its idle time does not hide, over cuts whose stages all fit: fixed +
  * values + held * kept <= limit. first_layer [stages] gets each stage's first layer, *cost_s the minimum, INFINITY if
- * no cuts fit (first_layer is not filled then). Exact: it goes through the possible maxima in ascending order, ended by
- * M max. Errors: ARGUMENT (more stages than layers), MEMORY. */
+ * no cuts fit (first_layer is not filled then). The cuts are exactly the best: the possible maxima are tried in
+ * ascending order until (M - 1) max and the least sum and tail together reach the best cost. Errors: ARGUMENT (more
+ * stages than layers), MEMORY. */
 sluice_status slc_partition_flushed(const slc_flushed_partition *in, uint32_t *first_layer, double *cost_s);
 
 /* Finds the smallest limit, the same for all stages, for which some cuts fit, and the cuts; in->limit_bytes is not

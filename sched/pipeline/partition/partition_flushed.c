@@ -99,8 +99,8 @@ static bool may_have(const search *s, uint32_t stage, uint32_t first, uint32_t e
     return *longer && may_end(s, end) && stage_s(s, first, end) <= cap_s;
 }
 
-/* Goes on from every way to cut the layers before `first` into `stages` stages by a stage up to `end`. Ways whose sum
- * and tail cannot stay below `below_s` are of no interest. */
+/* Extends every way to cut the layers before `first` into `stages` stages by one more stage, which ends before `end`.
+ * Ways whose sum and tail cannot stay below `below_s` are of no interest. */
 static void extend(search *s, uint32_t stages, uint32_t first, uint32_t end, double below_s)
 {
     const double takes_s = stage_s(s, first, end), tail_s = tail_of(s, stages, first, end);
@@ -177,8 +177,9 @@ static size_t least_cap(search *s, const double *maxima, size_t count)
     return least;
 }
 
-/* A cap beyond the least one pays only if it makes sum and tail shorter, for the maximum is longer then: by less than
- * what sum and tail can become at all. */
+/* Tries the caps from the least one on. A higher cap makes the maximum longer, so it pays only if sum and tail become
+ * shorter by more than that. The search ends where even the least sum and tail under any cap would not make up for
+ * it. */
 static sluice_status go(search *s, uint32_t *first_layer, double *cost_s)
 {
     size_t count;

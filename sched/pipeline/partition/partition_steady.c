@@ -73,8 +73,8 @@ static double replicated_s(const search *s, int level, double time_s, uint32_t f
 
 /* ---- Within a host ---- */
 
-/* Notes from which layer on the layers up to `end` fit into the last stage of `up_to` ranks, for each of its replicas.
- * Returns the least of them. */
+/* Fills may_begin for a last stage on some of `up_to` ranks: for each number of its replicas, the first layer from
+ * which the layers up to `end` fit into it. Returns the least of these layers. */
 static uint32_t note_longest(search *s, uint32_t end, uint32_t up_to, const behind *after)
 {
     uint32_t least = end;
@@ -129,8 +129,8 @@ static behind behind_hosts(const search *s, uint32_t up_to, uint32_t hosts)
     return (behind){(uint64_t)(s->hosts - up_to) * s->ranks, hosts};
 }
 
-/* Returns the periods of the layers from `from` up to each layer, on one host of a stage of `hosts` hosts, the last of
- * `up_to`. They are found when they are first asked for. NULL: no memory. */
+/* Returns the periods of the layers from `from` up to each layer on one host of a stage that has the last `hosts` of
+ * the first `up_to` hosts. They are worked out when they are first asked for. NULL: no memory. */
 static const double *periods_on_host(search *s, uint32_t from, uint32_t up_to, uint32_t hosts)
 {
     const size_t width = (size_t)s->layers + 1;

@@ -270,8 +270,8 @@ static void send_rows(simulation *sim, uint32_t micro_batch)
     send(sim, SLC_TRANSFER_ROWS, stage_of(sim, sim->pieces - 1), 0, micro_batch, sim->times->rows_s);
 }
 
-/* Sends the rows of a round that wait for nothing but the round before, once. If steps run into each other, they do not
- * wait for that either: their values are older. */
+/* Sends once the rows of a round that wait only for the round before to end. Where steps run into each other, the rows
+ * do not wait for that either, because they are read from older values. */
 static void send_first_rows(simulation *sim, uint32_t round)
 {
     if (round) sim->head_left[round - 1] = NONE;
@@ -325,7 +325,7 @@ static bool can_start(const simulation *sim, const slc_task *task)
     return task->kind == SLC_TASK_WEIGHT || task->piece + 1 == sim->pieces || sim->arrived[1][place];
 }
 
-/* Steps back from a round to the one whose values its forwards read. */
+/* Returns how many rounds before its own a forward's values were updated last. */
 static uint32_t delay_of(const simulation *sim, uint32_t stage)
 {
     const slc_pipeline_schedule *schedule = sim->program->schedule;
@@ -348,8 +348,8 @@ static double forward_end(const simulation *sim, uint32_t stage, const slc_task 
     return end_s;
 }
 
-/* Plans operations while the task that runs has done `from_s` of its time and goes on to `to_s` without a stop: what
- * becomes ready in between does so then; at its end all the rest. */
+/* Plans the operations that become ready while the task runs on without a stop, from `from_s` to `to_s` of its time. At
+ * the task's end that includes all operations that are ready only then. */
 static void plan_operations(simulation *sim, uint32_t stage, const slc_task *task, double from_s, double to_s)
 {
     const stage_state *state = &sim->stages[stage];
@@ -364,7 +364,7 @@ static void plan_operations(simulation *sim, uint32_t stage, const slc_task *tas
     }
 }
 
-/* Ends the forward that runs, once it is known when. */
+/* Plans the end of the running forward, once it is known when the operations end that it waits for inside. */
 static void settle_forward(simulation *sim, uint32_t stage)
 {
     stage_state *state = &sim->stages[stage];

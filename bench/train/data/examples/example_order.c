@@ -50,8 +50,8 @@ static int shorter(const void *a, const void *b)
     return x->drawn < y->drawn ? -1 : x->drawn > y->drawn;
 }
 
-/* The number, among those of like length, of the row that step `step` of a group takes: steps come in rounds, each of
- * which takes a row from every tenth. `stream` tells groups and lengths apart. */
+/* Returns the number, among the rows of like length, of the row that step `step` of a group takes. Steps come in
+ * rounds; a round takes one row from every tenth of the lengths. `stream` tells groups and lengths apart. */
 static uint64_t row_of_step(const slc_example_order *o, uint64_t stream, uint64_t steps, uint64_t step)
 {
     const uint64_t rounds = (steps + PARTS - 1) / PARTS, parts = (steps + rounds - 1) / rounds;

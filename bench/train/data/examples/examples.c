@@ -332,7 +332,7 @@ static sluice_status check_fields(const example_data *d, const slc_records *reco
     return SLUICE_OK;
 }
 
-/* Some models have no use for a record that others learn: the first of each kind is tried. */
+/* Tries the first record of each odd kind, because some models have no use for records that others learn. */
 static sluice_status check_oddities(example_data *d, const slc_records *records)
 {
     sluice_status status = SLUICE_OK;

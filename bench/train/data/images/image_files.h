@@ -8,10 +8,10 @@
 #include <jansson.h>
 #include <sluice/model.h>
 
-/* Says which pixels a model wants: of the sizes of `model`, and by the preprocessor_config.json in the folder
- * `weights`; if that is NULL or lacks the file, with mean and deviation .5 and a bilinear filter. Errors:
- * UNSUPPORTED (channels; what the file asks for and Sluice does not do, by its key), FORMAT (a damaged file), PATH, IO,
- * MEMORY. */
+/* Reads how a model wants its pixels: the sizes are those of `model`, and the rest is in preprocessor_config.json in
+ * the folder `weights`. If `weights` is NULL or lacks the file, mean and deviation are .5 and the filter is bilinear.
+ * Errors: UNSUPPORTED (channels; a key by which the file asks for what Sluice does not do), FORMAT (a damaged file),
+ * PATH, IO, MEMORY. */
 sluice_status slc_image_shape_read(const char *weights, const sluice_model_config *model, slc_image_shape *out);
 
 /* Numbers the classes of the set as config.json in the folder `weights` does, if it names them all; else they keep

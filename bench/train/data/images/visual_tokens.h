@@ -21,10 +21,10 @@ typedef struct {
     uint64_t reading;      /* a hash of what a file has; 0: the codebook is made of the images */
 } slc_visual_tokens;
 
-/* The file comes before that of the weights, and that before a codebook made of the images. A file has the tensor
- * "codebook", or "tokens" (images x patches, whole numbers) and, if there is a second set, "evaluation_tokens". The
- * caller frees *out, also after an error. Errors: ARGUMENT (no file, and no codebook can be made), FORMAT (other
- * numbers of images or patches too), PATH, IO, MEMORY. */
+/* Opens source->file if it is given, else the file in source->weights if there is one, else makes a codebook of the
+ * images. A file has the tensor "codebook", or "tokens" (images x patches, whole numbers) and, if there is a second
+ * set, "evaluation_tokens". The caller frees *out, also after an error. Errors: ARGUMENT (no file, and no codebook can
+ * be made), FORMAT (other numbers of images or patches too), PATH, IO, MEMORY. */
 sluice_status slc_visual_tokens_open(const slc_visual_tokens_source *source, slc_visual_tokens *out);
 void slc_visual_tokens_free(slc_visual_tokens *tokens); /* a zeroed one is allowed */
 uint64_t slc_visual_tokens_bytes(const slc_visual_tokens *tokens, const slc_visual_tokens_source *source);

@@ -1,7 +1,8 @@
 /* dlsym, interposed: if a program asks a library for one of NCCL's functions by name, it gets ours. Every other
  * question leaves by a jump, not by a call, because RTLD_NEXT and RTLD_DEFAULT depend on the caller's address. With
- * these two handles the loader finds ours by itself, which was loaded first. So a program that asks RTLD_DEFAULT which
- * functions its NCCL has would find all of ours: a function that its NCCL lacks is looked for behind the shim.
+ * these two handles the loader finds our functions by itself, because the shim was loaded first. A program that asks
+ * RTLD_DEFAULT which functions its NCCL has would thus find all of ours, so a function that its NCCL lacks is looked
+ * for behind the shim.
  *
  * Sanitizers ask for functions while they start, so this file and real_dlsym.c are compiled without them and call
  * nothing of theirs on that way. plugins/nccl/shim/shim_test.c covers this file. */

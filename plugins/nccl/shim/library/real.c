@@ -126,7 +126,7 @@ static const slc_shim_real *publish(slc_shim_real *fresh)
     return NULL;
 }
 
-/* Adds the library to those that are known, which keep its handle; closes the handle if they need it not. */
+/* Adds the library to those that are known, which keep its handle. If it is not added, the handle is closed. */
 static const slc_shim_real *take_library(void *handle)
 {
     const slc_shim_real *known = NULL;
@@ -153,7 +153,7 @@ close_handle:
     return known;
 }
 
-/* The default library, or `none` and why. */
+/* Finds the default library. If there is none, it returns `none`, and `why` gets the reason. */
 static const slc_shim_real *find_default(char *why, size_t bytes)
 {
     const char *path = slc_setting_text(&slc_shim_settings, "SLUICE_SHIM_NCCL");

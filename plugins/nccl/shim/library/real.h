@@ -33,8 +33,9 @@ const slc_shim_real *slc_shim_real_at(const void *address);
 /* The library with this number, which slc_shim_real_default or slc_shim_real_at gave before. */
 const slc_shim_real *slc_shim_real_numbered(unsigned number);
 
-/* Returns true if the function of this name, with nccl or pnccl before it, is in the library that a call from this
- * address is for; also while no library is loaded, none being opened to find out, and for names that are not NCCL's. */
+/* Returns true if the library that a call from this address goes to has the function `name`, which begins with nccl or
+ * pnccl. It is also true for names that are not NCCL's, and while no library is loaded, because none is opened to find
+ * out. */
 bool slc_shim_real_has(const void *caller, const char *name);
 
 /* Remembers that a program got this function of NCCL's by dlsym. */

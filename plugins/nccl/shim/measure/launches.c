@@ -1,5 +1,5 @@
-/* The word `launching` of a communicator is the number of the last operation that is held, so that no two holdings have
- * the same one, and has a bit more while a thread takes them. measure_test.c covers this file. */
+/* The word `launching` of a communicator is the number of the last operation whose mark is held, so that it is never
+ * the same twice. It has one bit more while a thread takes the marks. measure_test.c covers this file. */
 #include "plugins/nccl/shim/measure/launches.h"
 
 #include <sched.h>

@@ -29,8 +29,8 @@ void slc_shim_launches_publish(slc_shim_comm *known);
 /* Returns a word for what the communicator holds now; 0: nothing. Any thread. */
 uint64_t slc_shim_launches_noted(const slc_shim_comm *known);
 
-/* Takes what is held, if it still is what was noted; NULL: it is not. Other threads wait in slc_shim_launches_wait
- * until slc_shim_launches_taken. */
+/* Takes the marks that are held, if they still are those that were noted; else returns NULL. Other threads wait in
+ * slc_shim_launches_wait until slc_shim_launches_taken. */
 const slc_shim_stream_mark *slc_shim_launches_take(slc_shim_comm *known, uint64_t noted, size_t *count);
 void slc_shim_launches_taken(slc_shim_comm *known);
 void slc_shim_launches_wait(const slc_shim_comm *known);

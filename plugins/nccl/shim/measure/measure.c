@@ -21,7 +21,7 @@ static slc_shim_driver_context context_of_device(const slc_shim_driver *driver, 
     return context;
 }
 
-/* Makes the context current; true if that has to be taken back. */
+/* Makes the context current. Returns true if `leave` must take that back. */
 static bool enter(const slc_shim_recorder *recorder, slc_shim_driver_context context)
 {
     slc_shim_driver_context current = NULL;
@@ -150,7 +150,8 @@ static void end_or_hold(slc_shim_recorder *recorder, const slc_shim_stream_mark 
     end_mark(recorder, mark, in_progress ? NEVER_KNOWN : slc_shim_has_failed(result) ? FAILED : LAUNCHED);
 }
 
-/* Gives up what is held, if the program goes on without having asked; true if something was. */
+/* Gives up the marks that are held, because the program goes on without having asked whether the operations were
+ * launched. Returns true if there were any. */
 static bool forget_launches(slc_shim_recorder *recorder, slc_shim_comm *known)
 {
     size_t count = 0;
@@ -218,8 +219,8 @@ static void put_streams(slc_shim_group_streams *streams)
     free(streams);
 }
 
-/* Begins anew in a forked process: nothing of CUDA's is its own, and what its one thread had put down for a group was
- * another recorder's. */
+/* Begins anew in a forked process: it owns nothing of CUDA's, and what its one thread had noted for a group belongs to
+ * the parent's recorder. */
 static void begin_child(void)
 {
     slc_shim_measure_group_simulated(slc_shim_this_thread());

@@ -24,9 +24,9 @@ void slc_shim_measure_end(slc_shim_call *call, ncclResult_t result);
 void slc_shim_measure_group_begin(slc_shim_recorder *recorder, slc_shim_thread *thread);
 void slc_shim_measure_group_end(slc_shim_recorder *recorder, slc_shim_thread *thread, ncclResult_t result);
 
-/* Called around ncclCommGetAsyncError. A call that returned ncclInProgress is measured once the communicator, asked
- * after it, says that it is not in progress any more; until then, and if the program never asks, nothing is said of
- * it. Only if the question was answered, slc_shim_measure_asked follows. */
+/* Called around ncclCommGetAsyncError. A call that returned ncclInProgress is measured once NCCL, asked by the program,
+ * says that the communicator is not in progress any more; until then, and if the program never asks, the record says
+ * nothing of it. slc_shim_measure_asked follows only if NCCL answered. */
 uint64_t slc_shim_measure_before_asking(const slc_shim_recorder *recorder, const slc_shim_comm *known);
 void slc_shim_measure_asked(slc_shim_recorder *recorder, slc_shim_comm *known, uint64_t noted, ncclResult_t state);
 
@@ -36,5 +36,5 @@ void slc_shim_measure_comm_ended(slc_shim_recorder *recorder, slc_shim_comm *kno
 /* Forgets the calls of a group that is ended by ncclGroupSimulateEnd: none of them runs. */
 void slc_shim_measure_group_simulated(slc_shim_thread *thread);
 
-/* Reads what events are done before a communicator ends. */
+/* Reads the events that are done, before a communicator ends. */
 void slc_shim_measure_harvest(slc_shim_recorder *recorder);

@@ -126,7 +126,7 @@ static slc_shim_time_pair *take_free(slc_shim_time_pool *pool)
 
 /* ---- Reading ---- */
 
-/* Asks until the event is done, or for so long. It became done between the two times, if it is. */
+/* Asks until the event is done, for `patience_ns` at most. If it is done, it became so between *before and *by. */
 static int poll_event(slc_shim_recorder *recorder, slc_shim_driver_event event, int64_t patience_ns, int64_t *before,
                       int64_t *by)
 {
@@ -140,8 +140,9 @@ static int poll_event(slc_shim_recorder *recorder, slc_shim_driver_event event, 
     }
 }
 
-/* Records the spare event as an anchor; `width_ns` is the time in which it must have become done. NOT_READY: it stays
- * under way. When one is done of which nobody has seen when, the next one is recorded. */
+/* Records the spare event as an anchor and waits for it for a while. It became done within `width_ns` around
+ * `middle_ns`. NOT_READY: it stays under way. The next try waits for it first, and then records it again, because
+ * nobody has seen when it became done. */
 static int try_anchor(slc_shim_recorder *recorder, slc_shim_time_pool *pool, bool patient, int64_t *middle_ns,
                       int64_t *width_ns)
 {
@@ -163,8 +164,9 @@ static int try_anchor(slc_shim_recorder *recorder, slc_shim_time_pool *pool, boo
     return 0;
 }
 
-/* Takes the narrowest of some tries; the first one that is as narrow as an idle device's ends them. If the device is
- * too busy for one, the old anchor serves on. False: there is none. */
+/* Tries several times to record an anchor, and takes the one whose time is known best. It stops at the first one that
+ * is as good as on an idle device. If the device is too busy for any, the old anchor stays. False: there is no
+ * anchor. */
 static bool renew_anchor(slc_shim_recorder *recorder, slc_shim_time_pool *pool, bool patient)
 {
     enum { TRIES = 5, NARROW_NS = 30000 };
@@ -233,7 +235,7 @@ static void write_pair(slc_shim_recorder *recorder, const slc_shim_time_pool *po
         if (is_of_pair(recorder, i, pair)) write_time(recorder, i, begin, end);
 }
 
-/* The oldest pair, if it is done and there is an anchor for it; it is then no longer in the list. */
+/* Takes the oldest pair out of the list, if it is done and there is an anchor for it; else returns NULL. */
 static slc_shim_time_pair *take_finished(slc_shim_recorder *recorder, slc_shim_time_pool *pool, bool patient)
 {
     lock(pool);

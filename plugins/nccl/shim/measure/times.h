@@ -14,8 +14,8 @@ typedef struct slc_shim_time_pair {
     uint32_t group; /* 0: the one entry `first` */
 } slc_shim_time_pair;
 
-/* A pair of the current context, its first event recorded on the stream. NULL: there is none, which is counted, or the
- * driver refused, and times are off. */
+/* Returns a pair of the current context, whose first event is recorded on the stream. NULL: there is no pair left,
+ * which is counted, or the driver refused, and times are off. */
 slc_shim_time_pair *slc_shim_times_begin(slc_shim_recorder *recorder, cudaStream_t stream);
 
 /* Records the second event. The pair is read later, or dropped if the call failed. */

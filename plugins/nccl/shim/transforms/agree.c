@@ -1,7 +1,7 @@
 /* All ranks of a communicator must transform the same calls in the same way, so they compare their settings when it is
- * made: h and ~h, and of both the largest among the ranks, which are h and ~h again only if all are equal. With them
- * goes ~(bytes of the share), which gives the smallest share. A rank that was asked for transforms and cannot have them
- * takes part with 0. tests/nccl/on_the_bed.py covers this file. */
+ * made. Each gives h, a hash of its settings, and ~h, and gets the largest of both among the ranks: these are h and ~h
+ * again only if all are equal. A third word, ~(bytes of the share), gives the smallest share. A rank that was asked for
+ * transforms and cannot have them takes part with 0. tests/nccl/on_the_bed.py covers this file. */
 #include "plugins/nccl/shim/transforms/state.h"
 
 #include "lib/base/clock.h"

@@ -1,7 +1,8 @@
-/* Compressing: one bit for each element, with what is lost added to the buffer's next all-reduce, by the rules of
- * lib/kernels/compress/compress.h. Each rank sends each other one the packet of that one's chunk, serves its own chunk,
- * and all gather the results. A communicator's calls go as many at a time as the memory holds, in the stream of the
- * first one; the exchanges of several communicators of a thread, which may wait for each other, go in the same groups.
+/* Compressing: an element is sent as one bit, and what is lost is added to the buffer's next all-reduce, by the rules
+ * of lib/kernels/compress/compress.h. Each rank sends every other rank the packet of that rank's chunk, adds up its own
+ * chunk, and gathers the results of all. As many calls of a communicator go at a time as the memory holds, in the
+ * stream of the first one; the exchanges of several communicators of a thread, which may wait for each other, go in the
+ * same groups.
  * tests/nccl/on_the_bed.py covers this file. */
 #include "plugins/nccl/shim/transforms/state.h"
 
@@ -64,7 +65,7 @@ static float *errors_at(const slc_shim_transformed *t, const slc_shim_taken *cal
     return call->has_errors ? (float *)(void *)memory_at(t, t->staging_bytes + call->kept + place) : NULL;
 }
 
-/* Finds the errors of the call's buffer, and zeroes those that mean nothing. */
+/* Finds the errors of the call's buffer, and zeroes them if the errors from before are to be forgotten. */
 static sluice_status find_errors(slc_shim_transformed *t, slc_shim_taken *call, cudaStream_t stream)
 {
     const slc_compress_cuda_shape shape = shape_of(t, call->count);
@@ -172,7 +173,8 @@ static void count_call(slc_shim_transformed *t, slc_shim_taken *call)
 
 /* ---- Waves ---- */
 
-/* The calls of one communicator that are sent at a time: from `first` to `end`, those to be compressed among them. */
+/* A wave is the calls that are compressed and sent at a time. A pass runs a kernel for one call of a wave; traffic
+ * sends and receives what the call exchanges with other ranks. */
 typedef sluice_status pass(slc_shim_transformed *t, slc_shim_taken *call, cudaStream_t stream);
 typedef ncclResult_t traffic(slc_shim_transformed *t, slc_shim_taken *call, cudaStream_t stream);
 
@@ -210,7 +212,7 @@ static ncclResult_t run_pass(slc_shim_transformed *t, pass *kernel)
     return slc_shim_worse(result, slc_shim_transforms_answer(t, "compressing", slc_shim_transforms_leave(t, lead)));
 }
 
-/* Lets each communicator of a library talk, in one group. */
+/* Runs one kind of traffic for the waves of all communicators of a library, in one group. */
 static ncclResult_t run_traffic(slc_shim_transformed *list, const slc_shim_real *real, traffic *talk)
 {
     ncclResult_t result = real->GroupStart();

@@ -20,10 +20,10 @@ typedef struct slc_shim_staging_share {
  * left. `limit` bytes are allocated if the GPU has none yet. In the GPU's context. */
 sluice_status slc_shim_staging_take(const slc_shim_gpu *gpu, uint64_t limit, slc_shim_staging_share *share);
 
-/* Gives back what lies above so many bytes. */
+/* Gives back the part of the share beyond its first `bytes` bytes. */
 void slc_shim_staging_shrink(slc_shim_staging_share *share, uint64_t bytes);
 
-/* Gives a share back, on whose memory nothing works any more. The GPU's memory stays. */
+/* Gives a share back. Nothing may work on its memory any more. The GPU's memory stays allocated. */
 void slc_shim_staging_give(slc_shim_staging_share *share);
 
 /* Frees the GPU's memory if no communicator has a share of it. In the GPU's context; it may wait for all that runs

@@ -83,8 +83,8 @@ ncclResult_t slc_shim_transforms_answer(slc_shim_transformed *t, const char *tra
 /* Passes NCCL's own answer on as slc_shim_transforms_answer does a status. */
 ncclResult_t slc_shim_transforms_nccl_answer(slc_shim_transformed *t, const char *transform, ncclResult_t result);
 
-/* Keeps a call until its group ends, and answers it, if the thread is in a group and the order of launches asks for it:
- * with `t` the call is the latest one that t has taken. False: it is not kept. */
+/* Keeps a call until its group ends, and answers it, if the thread is in a group and the order of launches asks for
+ * that. With `t`, the call is the latest one that t has taken. False: the call is not kept. */
 bool slc_shim_group_hold(slc_shim_call *call, slc_shim_transformed *t, ncclResult_t *result);
 
 /* Ends the use of the taken calls. */

@@ -59,7 +59,8 @@ static int reason_to_pass(slc_shim_transformed *t, const slc_shim_call *call, sl
     return taken->compress || call->thread->depth ? NO_REASON : SLC_RECORD_PASS_ALONE;
 }
 
-/* From here on an abort leaves the communicator's memory alone, unless it came first. */
+/* Marks the communicator as busy: from here on an abort leaves its memory alone. Returns the reason to pass if an abort
+ * came first. */
 static int begin_taking(slc_shim_transformed *t)
 {
     t->busy = true;
@@ -112,7 +113,7 @@ static bool take(slc_shim_call *call, ncclResult_t *result)
 
 /* ---- Communicators ---- */
 
-/* Communicators that were aborted while a thread was in a call on them, or their work on its way. */
+/* Communicators that were aborted while a thread was in a call on them, or while their work was not finished. */
 static _Atomic(slc_shim_transformed *) abandoned;
 
 static void abandon(slc_shim_transformed *t)
@@ -121,8 +122,8 @@ static void abandon(slc_shim_transformed *t)
     while (!atomic_compare_exchange_weak(&abandoned, &t->next_abandoned, t)) continue;
 }
 
-/* Gives back what an abandoned communicator has, in its GPU's context; false: it is still in use. The program may call
- * it until the end, so that it stays itself. */
+/* Gives back what an abandoned communicator has, in its GPU's context; false: it is still in use. The struct itself is
+ * never freed, because the program may call with the communicator until the end. */
 static bool give_back(slc_shim_transformed *t)
 {
     if (t->busy || (t->was_used && slc_shim_cu()->EventQuery(t->used) == SLC_SHIM_CU_NOT_READY)) return false;
