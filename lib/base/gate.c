@@ -5,6 +5,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/gate_delay.h"
+#include "lib/base/vain.h"
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -12,9 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* VAIN_MOST: waits in a row whose spinning may be in vain; after these a waiter sleeps at once, but for one wait in
- * PROBED. */
-enum { SPIN_NS = 20000, VAIN_MOST = 4, PROBED = 8 };
+enum { SPIN_NS = 20000 };
 
 static long futex(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
 {
@@ -55,7 +54,7 @@ void slc_gate_post(slc_gate *gate, uint32_t value)
 static bool spin(slc_gate *gate, uint32_t value, uint64_t start_ns)
 {
     const uint32_t vain = atomic_load_explicit(&gate->vain, memory_order_relaxed);
-    const bool tries = vain < VAIN_MOST || vain % PROBED == 0;
+    const bool tries = slc_spinning_pays(vain);
     while (tries && slc_clock_ns() - start_ns < SPIN_NS)
         for (int i = 0; i < 64; i++) {
             if (slc_gate_passed(gate, value)) {

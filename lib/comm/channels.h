@@ -39,8 +39,9 @@ typedef struct {
     sluice_status (*end)(void *context);   /* runs at completion, in order, before the transfer is counted */
     void *context;
     const char *what; /* its name in messages; kept by pointer; NULL: "transfer" */
-    /* Only callers of slc_channel_wait need the end of this send. Waking this rank for it costs more than the transfer
-     * does, so between ranks of one host it is noticed when this rank is next awake, or when somebody waits. */
+    /* True if only callers of slc_channel_wait need the end of this send. Waking this rank for the end costs more than
+     * the transfer does, so between ranks of one host the end is noticed when this rank is next awake, or when somebody
+     * waits for it. */
     bool end_may_wait;
 } slc_channel_transfer;
 
@@ -78,9 +79,10 @@ bool slc_channel_arrived(slc_channel *channel, uint32_t count);
  * complete, even when the world has failed since; else the failure. */
 sluice_status slc_channel_wait(slc_channel *channel, uint32_t index);
 
-/* Says that the world's ranks are so many stages of a pipeline, each of as many ranks that are neighbours: lines about
- * ranks that fail name their stages from then on. 0: there is none, as at first. Local, any thread. */
+/* Says that the world's ranks are `stages` stages of a pipeline, each of the same number of consecutive ranks: lines
+ * about ranks that fail name their stages from then on. 0, as at first: there is no pipeline. Local, any thread. */
 void slc_comm_name_stages(slc_comm *comm, uint32_t stages);
 
-/* Bytes of the transfers that are complete at this end; of sends through shared memory, of those that have begun. */
+/* Returns the bytes of the transfers that are complete at this end. A send through shared memory counts when it begins.
+ */
 uint64_t slc_channel_bytes(const slc_channel *channel);

@@ -169,9 +169,9 @@ sluice_status slc_comm_choose(slc_comm *comm, const slc_device *device);
 sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratch, uint64_t scratch_bytes);
 bool slc_comm_is_attached(const slc_comm *comm);
 
-/* slc_comm_attach for segments that may differ in size between ranks, as those of different stages of a pipeline do.
- * Operations of all ranks work where their buffers lie at the same offset on every rank; those of a group (groups.h),
- * where they do so on its members; transfers (channels.h), anywhere. */
+/* Does as slc_comm_attach, for segments that may differ in size between ranks, as those of different stages of a
+ * pipeline do. The buffers of an operation of all ranks lie at the same offset on every rank, those of a group's
+ * operation (groups.h) at the same offset on its members, those of a transfer (channels.h) anywhere. */
 sluice_status slc_comm_attach_apart(slc_comm *comm, slc_segment *segment, void *scratch, uint64_t scratch_bytes);
 
 /* Bytes of scratch that operations on base blocks of at most `block_bytes` need: 0 when every peer is reached directly,
@@ -197,9 +197,9 @@ slc_gate *slc_comm_completed(slc_comm *comm);
  * complete, even when the world has failed since; else the failure. */
 sluice_status slc_comm_wait(slc_comm *comm, uint32_t index);
 
-/* On a device that runs ahead a complete operation is one whose work is issued, in the stream below. These let another
- * stream, or the calling thread, wait until operations before number `count`, which are complete, are done. On the host
- * they do nothing. */
+/* On a device that runs ahead an operation is complete when its work is issued in the stream below. These two let
+ * another stream, or the calling thread, wait until the device has done the operations before number `count`, which are
+ * complete. On the host they do nothing. */
 sluice_status slc_comm_stream_wait(const slc_comm *comm, sluice_stream *stream, uint32_t count);
 sluice_status slc_comm_synchronize(slc_comm *comm, uint32_t count);
 /* Lets the calling thread wait for all that is in `stream`, which waits for operations before number `count`. Returns

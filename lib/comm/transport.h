@@ -25,19 +25,19 @@ typedef struct {
     int fds[SLC_TRANSPORT_DESCRIPTORS], fd_count; /* the descriptors that it offers to poll */
 } slc_transport;
 
-/* Opens the transport `name`, or "throttle" around it when `throttle` is not "". `interfaces` names those that lead to
- * the other ranks, separated by commas; "": not known. Looks for libsluice_transport_NAME.so
- * in SLUICE_TRANSPORT_PATH, in the folder of the library or program itself and in those that belong to it, as dlopen
- * does, then in the place of installation, and takes the first file that exists; of a file with tables of both versions
- * it takes the second. Strings are kept by pointer; `out` must not move. Errors: UNSUPPORTED (says where it looked, why
- * the file cannot be loaded, or which slot is missing; what a throttle wraps has no messages), ARGUMENT (a name or a
- * throttle that cannot be read), and what the plugin's open returns. */
+/* Opens the transport `name`, or "throttle" around it when `throttle` is not "". `interfaces` lists the network
+ * interfaces that lead to the other ranks, separated by commas; "": not known. The transport's file,
+ * libsluice_transport_NAME.so, is looked for in SLUICE_TRANSPORT_PATH, in the folder of the library or program itself
+ * and in those that belong to it, as dlopen does, then in the place of installation. The first file that exists is
+ * taken; if it has tables of both versions, the second version's. Strings are kept by pointer; `out` must not move.
+ * Errors: UNSUPPORTED (says where it looked, why the file cannot be loaded, or which slot is missing; what a throttle
+ * wraps has no messages), ARGUMENT (a name or a throttle that cannot be read), and what the plugin's open returns. */
 sluice_status slc_transport_open(slc_transport *out, const char *name, const char *throttle, const char *interfaces,
                                  int rank, int size, slc_peer_lost peer_lost, void *context);
 void slc_transport_close(slc_transport *transport, uint64_t linger_ns);
 
-/* True if a transport is open that carries messages of the host's memory; the second function, one that has collectives
- * of a GPU's memory. */
+/* The first returns true if the open transport carries messages of the host's memory, the second if it has collectives
+ * of a GPU's memory; both return false if none is open. */
 static inline bool slc_transport_has_messages(const slc_transport *transport)
 {
     return transport->table && transport->table->send;

@@ -1,6 +1,7 @@
 /* See added.h. tokenizer_test.c covers this file. */
 #include "lib/tokenizer/added.h"
 
+#include "lib/base/bisect.h"
 #include "lib/tokenizer/unicode/chars.h"
 #include "lib/tokenizer/unicode/unicode.h"
 
@@ -27,19 +28,12 @@ void slc_added_finder_init(slc_added_finder *finder, slc_added_pattern *patterns
     }
 }
 
-/* The first of the patterns [first, end) whose byte at `place` is at least `byte`; all agree in the bytes before, and
- * one that ends there comes first. */
+/* Returns the first of the patterns [first, end) whose byte at `place` is at least `byte`; `end`: none. All of them
+ * agree in the bytes before `place`, and a pattern that ends there comes first. */
 static size_t first_at_least(const slc_added_pattern *patterns, size_t first, size_t end, size_t place, unsigned byte)
 {
-    while (first < end) {
-        size_t middle = first + (end - first) / 2;
-        const slc_added_pattern *pattern = &patterns[middle];
-        if (pattern->bytes <= place || (unsigned char)pattern->text[place] < byte)
-            first = middle + 1;
-        else
-            end = middle;
-    }
-    return first;
+    SLC_BISECT(size_t, at, first, end, patterns[at].bytes <= place || (unsigned char)patterns[at].text[place] < byte)
+    return at;
 }
 
 /* The longest pattern at the beginning of the text; NULL: none. */
@@ -90,8 +84,8 @@ static bool find_token(const slc_added_finder *finder, const char *text, size_t 
         size_t first = search->at, end = first + (pattern ? pattern->bytes : 1);
         search->at = end;
         if (!pattern || (pattern->token->single_word && !stands_alone(text, bytes, first, end))) continue;
-        /* Space that an rstrip token before took is not taken again; the next token begins where this one ended,
-         * though, and so may lie in space that it took. */
+        /* White space that the token before took by rstrip is not taken again. But the search goes on where the text of
+         * that token ended, so this token may lie in the white space. */
         if (pattern->token->lstrip) first = spaces_before(text, first, search->told < first ? search->told : first);
         if (pattern->token->rstrip) end = spaces_after(text, bytes, end);
         search->found = (slc_added_part){first, end, pattern->token};

@@ -15,7 +15,7 @@ sluice_status slc_channel_init(slc_channel *channel, slc_comm *comm, const slc_c
     channel->own = &comm->neighbours->page->channels[desc->number];
     if (slc_is_neighbour(comm->neighbours, channel->peer))
         channel->there = &comm->neighbours->peers[channel->peer].page->channels[desc->number];
-    slc_gate_init(&channel->completed);
+    slc_gate_init(&channel->counts.completed);
     channel->queue = calloc(SLC_TRANSFERS, sizeof *channel->queue);
     return channel->queue ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "channel \"%s\"", desc->name);
 }
@@ -38,8 +38,9 @@ static sluice_status check_transfer(const slc_channel *channel, const slc_channe
     return SLUICE_OK;
 }
 
-/* Asks the receiver of a transfer that goes through memory to wake this rank when it has taken one, as it may not have
- * been asked to (slc_channel_transfer.end_may_wait). Either it sees that, or this rank sees that it has taken. */
+/* Asks the receiver of a transfer through memory to wake this rank when it has taken the transfer, because the offer
+ * may not have asked for that (slc_channel_transfer.end_may_wait). Either the receiver sees the request, or this rank
+ * sees that the transfer is taken. */
 static void ask_for_ring(slc_channel *channel, uint32_t index)
 {
     atomic_fetch_add(&channel->own->asked, 1);
@@ -47,18 +48,14 @@ static void ask_for_ring(slc_channel *channel, uint32_t index)
     if ((int32_t)(atomic_load(&channel->there->taken) - index) >= 0) slc_comm_notify(channel->comm);
 }
 
-/* `waiter` is the calling thread if it needs just these transfers, else 0. */
+/* Waits until `index` transfers are complete or the world has failed. `waiter` is the calling thread if it needs just
+ * these transfers, else 0. */
 static void wait_for(slc_channel *channel, uint32_t index, uint64_t waiter)
 {
-    const bool asks = channel->there && channel->sends;
-    if (slc_gate_passed(&channel->completed, index)) return;
-    atomic_store(&channel->wanted, index);
-    atomic_store(&channel->comm->program.waiter, waiter);
-    atomic_fetch_add(&channel->waiting, 1);
+    const bool asks = channel->there && channel->sends && !slc_gate_passed(&channel->counts.completed, index);
     if (asks) ask_for_ring(channel, index);
-    slc_gate_wait(&channel->completed, index, UINT64_MAX); /* a failure raises the count far beyond */
+    slc_queue_counts_wait(&channel->counts, index, &channel->comm->program.waiter, waiter);
     if (asks) atomic_fetch_sub(&channel->own->asked, 1);
-    atomic_fetch_sub(&channel->waiting, 1);
 }
 
 sluice_status slc_channel_submit(slc_channel *channel, const slc_channel_transfer *transfers, uint32_t count,
@@ -66,13 +63,13 @@ sluice_status slc_channel_submit(slc_channel *channel, const slc_channel_transfe
 {
     slc_comm *comm = channel->comm;
     sluice_status status = slc_failure_get(comm->failure);
-    uint32_t submitted = atomic_load_explicit(&channel->submitted, memory_order_relaxed);
+    uint32_t submitted = atomic_load_explicit(&channel->counts.submitted, memory_order_relaxed);
     for (uint32_t i = 0; !status && i < count; i++) status = check_transfer(channel, &transfers[i]);
     if (status) return status;
     atomic_store_explicit(&comm->program.submitter, slc_thread_number(), memory_order_relaxed);
     if (index) *index = submitted;
     for (uint32_t i = 0; i < count; i++) {
-        const uint32_t completed = atomic_load_explicit(&channel->completed.value, memory_order_acquire);
+        const uint32_t completed = atomic_load_explicit(&channel->counts.completed.value, memory_order_acquire);
         if (submitted - completed >= SLC_TRANSFERS) {
             slc_comm_notify(comm);
             wait_for(channel, submitted + 1 - SLC_TRANSFERS, 0);
@@ -80,14 +77,14 @@ sluice_status slc_channel_submit(slc_channel *channel, const slc_channel_transfe
             if (status) return status;
         }
         channel->queue[submitted % SLC_TRANSFERS] = transfers[i];
-        atomic_store_explicit(&channel->submitted, ++submitted, memory_order_release);
+        atomic_store_explicit(&channel->counts.submitted, ++submitted, memory_order_release);
     }
     slc_comm_notify(comm);
     return SLUICE_OK;
 }
 
-/* True if this end can only wait for an offer of the other one. The caller has raised a count before, and the sender
- * rings after it has raised `offered`: so either this finds the offer, or the ring finds the count. */
+/* True if this end can only wait for the other end's offer. The caller has raised a count before, and the sender rings
+ * after it has raised `offered`. So this function sees the offer, or the thread that is rung sees the count. */
 static bool waits_for_offer(const slc_channel *channel)
 {
     if (!channel->there || channel->sends || slc_transport_imitates(channel->comm->transport)) return false;
@@ -95,13 +92,13 @@ static bool waits_for_offer(const slc_channel *channel)
     return atomic_load(&channel->there->offered) == atomic_load(&channel->own->taken);
 }
 
-/* Offers what may be offered now, at the calling thread: to tell the communication thread takes longer. False: that is
- * the communication thread's, which also may be at this end just now. */
+/* Offers on the calling thread what may be offered now, because telling the communication thread takes longer. False:
+ * the communication thread must do it, which may also be at this end just now. */
 static bool offer_at_once(slc_channel *channel, pthread_mutex_t *lock)
 {
     if (!channel->there || !channel->sends || slc_transport_imitates(channel->comm->transport)) return false;
     if (pthread_mutex_trylock(lock)) return false;
-    const bool next = channel->taken != atomic_load_explicit(&channel->submitted, memory_order_relaxed);
+    const bool next = channel->taken != atomic_load_explicit(&channel->counts.submitted, memory_order_relaxed);
     const bool light = next && channel->queue[channel->taken % SLC_TRANSFERS].end_may_wait;
     while (light && slc_channel_step(channel, slc_clock_ns())) continue;
     pthread_mutex_unlock(lock);
@@ -116,21 +113,20 @@ void slc_channel_go_on(slc_channel *channel, pthread_mutex_t *lock)
 
 slc_gate *slc_channel_completed(slc_channel *channel)
 {
-    return &channel->completed;
+    return &channel->counts.completed;
 }
 
 bool slc_channel_arrived(slc_channel *channel, uint32_t count)
 {
     const bool offers = channel->there && channel->sends;
-    return slc_gate_passed(&channel->completed, count) ||
+    return slc_gate_passed(&channel->counts.completed, count) ||
            (offers && (int32_t)(atomic_load(&channel->there->taken) - count) >= 0);
 }
 
 sluice_status slc_channel_wait(slc_channel *channel, uint32_t index)
 {
     wait_for(channel, index, slc_thread_number());
-    const uint32_t finished = atomic_load_explicit(&channel->finished, memory_order_acquire);
-    return (int32_t)(finished - index) >= 0 ? SLUICE_OK : slc_failure_get(channel->comm->failure);
+    return slc_queue_counts_result(&channel->counts, index, channel->comm->failure);
 }
 
 uint64_t slc_channel_bytes(const slc_channel *channel)

@@ -26,6 +26,6 @@ void slc_channel_end_waits(slc_channel *channel);
 /* A number that changes as transfers go on. */
 uint64_t slc_channel_digest(const slc_channel *channel);
 
-/* True if the program waits for a transfer; then *peer is the rank that is to come to it too, or -1 if the transfer has
- * not started or that rank is there, and *what the transfer's name. */
+/* True if the program waits for a transfer. *what is then the transfer's name, and *peer the rank that has yet to come
+ * to it; -1: the transfer has not started, or that rank is there. */
 bool slc_channel_waited_for(slc_channel *channel, int *peer, const char **what);

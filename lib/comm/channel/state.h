@@ -50,10 +50,7 @@ struct slc_channel {
     slc_channel *next;              /* of this world */
 
     slc_channel_transfer *queue; /* ring */
-    _Atomic uint32_t submitted;
-    slc_gate completed;
-    _Atomic uint32_t finished;        /* transfers that are complete; a failure does not raise it */
-    _Atomic uint32_t waiting, wanted; /* callers in slc_channel_wait, and the count that the last of them waits for */
+    slc_queue_counts counts;     /* of transfers */
     _Atomic uint64_t bytes;
 
     uint32_t taken, first; /* transfers begun; the oldest open one */

@@ -36,7 +36,8 @@ static uint64_t charge(const slc_comm *comm, uint64_t sent, uint64_t received, u
     return transport->table->charge(transport->self, sent, received, latencies);
 }
 
-/* Offers a transfer. On an imitated network its end is due at a time, whoever waits for it. */
+/* Offers a transfer to the receiver. On an imitated network its end is due at a time, even if the end may wait
+ * (end_may_wait). */
 static void offer(slc_channel *channel, slc_open_transfer *open)
 {
     const slc_comm *comm = channel->comm;
@@ -95,7 +96,7 @@ static void copy_chunk(slc_channel *channel, slc_open_transfer *open)
     open->copied += bytes;
 }
 
-/* Goes on with the oldest transfer that is not here. */
+/* Copies the next chunk of the oldest transfer that has not arrived in full. True if it did. */
 static bool take(slc_channel *channel, uint64_t now_ns)
 {
     slc_open_transfer *open = NULL;
@@ -123,8 +124,9 @@ static bool was_taken(const slc_channel *channel, const slc_open_transfer *open)
     return (int32_t)(taken - (open->index + 1)) >= 0;
 }
 
-/* While as many transfers are open as may be, the next one waits for the first of them, so this end asks to be woken.
- * True if it has asked just now: the receiver may have taken that one before it could see the request. */
+/* When as many transfers are open as may be, the next one cannot start before the first of them ends, so this end asks
+ * the receiver to wake it. Returns true if it has asked just now: the receiver may have taken that first transfer
+ * before it could see the request. */
 static bool ask_while_full(slc_channel *channel)
 {
     const bool full = channel->there && channel->sends && channel->taken - channel->first == SLC_OFFERS;
@@ -141,7 +143,7 @@ static bool ask_while_full(slc_channel *channel)
 
 static bool start_next(slc_channel *channel)
 {
-    if (channel->taken == atomic_load_explicit(&channel->submitted, memory_order_acquire)) return false;
+    if (channel->taken == atomic_load_explicit(&channel->counts.submitted, memory_order_acquire)) return false;
     if (channel->taken - channel->first == SLC_OFFERS) return false;
     const slc_channel_transfer *transfer = &channel->queue[channel->taken % SLC_TRANSFERS];
     if (!slc_counts_passed(transfer->counts, transfer->count_count)) return false;
@@ -173,8 +175,8 @@ static bool complete_first(slc_channel *channel, uint64_t now_ns)
     const bool counted = channel->there && channel->sends; /* when it was offered */
     if (!counted) atomic_fetch_add_explicit(&channel->bytes, open->transfer.bytes, memory_order_relaxed);
     channel->first++;
-    atomic_store_explicit(&channel->finished, channel->first, memory_order_release);
-    slc_gate_post(&channel->completed, channel->first);
+    atomic_store_explicit(&channel->counts.finished, channel->first, memory_order_release);
+    slc_gate_post(&channel->counts.completed, channel->first);
     return true;
 }
 
@@ -205,12 +207,12 @@ uint64_t slc_channel_due(const slc_channel *channel)
 
 bool slc_channel_unfinished(const slc_channel *channel)
 {
-    return channel->first != atomic_load_explicit(&channel->submitted, memory_order_acquire);
+    return channel->first != atomic_load_explicit(&channel->counts.submitted, memory_order_acquire);
 }
 
 void slc_channel_end_waits(slc_channel *channel)
 {
-    slc_gate_post(&channel->completed, atomic_load(&channel->submitted) + SLC_FAR_BEYOND);
+    slc_queue_counts_give_up(&channel->counts);
 }
 
 uint64_t slc_channel_digest(const slc_channel *channel)
@@ -220,8 +222,7 @@ uint64_t slc_channel_digest(const slc_channel *channel)
 
 bool slc_channel_waited_for(slc_channel *channel, int *peer, const char **what)
 {
-    const uint32_t wanted = atomic_load(&channel->wanted);
-    if (!atomic_load(&channel->waiting) || slc_gate_passed(&channel->completed, wanted)) return false;
+    if (!slc_queue_counts_awaited(&channel->counts)) return false;
     *peer = -1;
     *what = channel->desc.name;
     if (channel->first == channel->taken) return true;

@@ -102,7 +102,8 @@ static void finish(slc_control *control)
     control->collect_done = true;
 }
 
-/* Answers, on rank 0, when every part is here. A part that differs fails the world at once, before the others come. */
+/* Makes the result on rank 0 and sends it to all ranks, once every part is here. A part that differs fails the world at
+ * once, before the others come. */
 static void try_finish(slc_control *control)
 {
     if (!control->collect || slc_failed(control->failure)) return;

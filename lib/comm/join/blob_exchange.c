@@ -61,8 +61,8 @@ static sluice_status collect_from(slc_rendezvous *rendezvous, int rank, char **p
     return told ? slc_error(told, "rank %d: %s", rank, *part) : SLUICE_OK;
 }
 
-/* Collects the parts of all ranks, even after a failure: that a rank is gone is a consequence as a rule, and one that
- * comes later in the list says of what. */
+/* Collects the parts of all ranks, even after a failure: that a rank is gone is usually a consequence, and a rank later
+ * in the list may say what the cause was. */
 static sluice_status collect_parts(slc_rendezvous *rendezvous, char **parts, size_t *sizes)
 {
     sluice_status failed = SLUICE_OK;

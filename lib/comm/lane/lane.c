@@ -1,6 +1,6 @@
 /* Start, completion and order. Two operations are active at a time only if neither can see the other: their bytes are
- * disjoint, or both only read them. The work of a call is done when it has started; the call keeps its place, so that
- * the count stays in order. collectives_test.c covers this file. */
+ * disjoint, or both only read them. The work of a call (SLC_CALL) is done as soon as the call has started, but the call
+ * keeps its place among the operations, so that the count stays in order. collectives_test.c covers this file. */
 #include "lib/comm/lane/lane.h"
 
 #include "lib/base/clock.h"
@@ -42,7 +42,7 @@ sluice_status slc_lane_init(slc_comm *comm, int rank, int size, slc_failure *fai
                        .transport = transport,
                        .history = history};
     pthread_mutex_init(&comm->program.names, NULL);
-    slc_gate_init(&comm->queue.completed);
+    slc_gate_init(&comm->queue.counts.completed);
     slc_gate_init(&comm->quiet);
     unsigned depth;
     sluice_status status = slc_setting_count(&slc_comm_settings, "SLUICE_COMM_DEPTH", &depth);
@@ -141,11 +141,12 @@ static void publish_ready(slc_comm *comm, const slc_active_op *active)
  * it. */
 static void raise_completed(slc_comm *comm)
 {
-    atomic_store_explicit(&comm->queue.finished, comm->active.first, memory_order_release);
-    atomic_store(&comm->queue.completed.value, comm->active.first); /* this thread is the only one that raises it */
-    bool only_later =
-        atomic_load(&comm->queue.waiting) == 1 && (int32_t)(comm->active.first - atomic_load(&comm->queue.wanted)) < 0;
-    if (!only_later) slc_gate_post(&comm->queue.completed, comm->active.first);
+    atomic_store_explicit(&comm->queue.counts.finished, comm->active.first, memory_order_release);
+    atomic_store(&comm->queue.counts.completed.value,
+                 comm->active.first); /* this thread is the only one that raises it */
+    bool only_later = atomic_load(&comm->queue.counts.waiting) == 1 &&
+                      (int32_t)(comm->active.first - atomic_load(&comm->queue.counts.wanted)) < 0;
+    if (!only_later) slc_gate_post(&comm->queue.counts.completed, comm->active.first);
 }
 
 /* Lets the stream wait for what the gates have counted. */
@@ -178,7 +179,7 @@ static bool list_is_good(slc_comm *comm, const slc_op *op)
 
 static bool start_next(slc_comm *comm)
 {
-    if (comm->active.taken == atomic_load_explicit(&comm->queue.submitted, memory_order_acquire)) return false;
+    if (comm->active.taken == atomic_load_explicit(&comm->queue.counts.submitted, memory_order_acquire)) return false;
     const uint32_t most = comm->stream_order.on ? 1 : SLC_ACTIVE;
     if (comm->active.taken - comm->active.first == most) return false;
     const slc_op *op = &comm->queue.ops[comm->active.taken % SLC_QUEUE];
@@ -360,17 +361,19 @@ bool slc_lane_step(slc_comm *comm, uint64_t now_ns)
 /* The program raises all gates but the count of complete operations. */
 bool slc_lane_halted(const slc_comm *comm)
 {
-    if (comm->active.taken == atomic_load_explicit(&comm->queue.submitted, memory_order_acquire)) return true;
+    if (comm->active.taken == atomic_load_explicit(&comm->queue.counts.submitted, memory_order_acquire)) return true;
     const slc_op *op = &comm->queue.ops[comm->active.taken % SLC_QUEUE];
     for (int i = 0; i < 2; i++)
-        if (op->wait[i] && op->wait[i] != &comm->queue.completed && !slc_gate_passed(op->wait[i], op->wait_value[i]))
+        if (op->wait[i] && op->wait[i] != &comm->queue.counts.completed &&
+            !slc_gate_passed(op->wait[i], op->wait_value[i]))
             return true;
     return false;
 }
 
 uint32_t slc_lane_needed(const slc_comm *comm, uint32_t index)
 {
-    uint32_t submitted = atomic_load_explicit(&comm->queue.submitted, memory_order_acquire), needed = comm->active.wire;
+    uint32_t submitted = atomic_load_explicit(&comm->queue.counts.submitted, memory_order_acquire),
+             needed = comm->active.wire;
     if ((int32_t)(index - submitted) > 0) index = submitted;
     for (uint32_t i = comm->active.taken; (int32_t)(index - i) > 0; i++)
         needed += comm->queue.ops[i % SLC_QUEUE].kind != SLC_CALL;
@@ -382,7 +385,7 @@ uint32_t slc_lane_needed(const slc_comm *comm, uint32_t index)
 const char *slc_lane_next_name(const slc_comm *comm)
 {
     if (comm->active.first != comm->active.taken) return comm->active.ops[comm->active.first % SLC_ACTIVE].op.what;
-    bool any = comm->active.taken != atomic_load_explicit(&comm->queue.submitted, memory_order_acquire);
+    bool any = comm->active.taken != atomic_load_explicit(&comm->queue.counts.submitted, memory_order_acquire);
     return any ? comm->queue.ops[comm->active.taken % SLC_QUEUE].what : NULL;
 }
 

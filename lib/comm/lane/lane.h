@@ -25,7 +25,8 @@ uint64_t slc_lane_digest(const slc_comm *comm);
 /* The time at which the next held-back completion is due; UINT64_MAX: there is none. */
 uint64_t slc_lane_due(const slc_comm *comm);
 
-/* The heartbeats tell this. slc_lane_halted: true if no further operation begins before the program acts. */
+/* Heartbeats tell what these three return. slc_lane_halted: true if no further operation begins before the program
+ * acts. */
 bool slc_lane_halted(const slc_comm *comm);
 /* The number of communicating operations among the first `index`. */
 uint32_t slc_lane_needed(const slc_comm *comm, uint32_t index);

@@ -109,7 +109,7 @@ static slc_op program(place *p, sluice_status (*call)(void *), uint32_t before)
     return (slc_op){.kind = SLC_CALL,
                     .call = call,
                     .context = p,
-                    .wait = {NULL, &p->lane.comm.queue.completed},
+                    .wait = {NULL, &p->lane.comm.queue.counts.completed},
                     .wait_value = {0, p->submitted + before}};
 }
 
@@ -146,7 +146,7 @@ static void *run_program(void *context)
     for (uint32_t round = 1, rounds = test_rounds(100); round <= rounds; round++) {
         p->round = (float)round;
         submit_round(p);
-        while (!slc_gate_wait(&p->lane.comm.queue.completed, p->submitted, 10000000))
+        while (!slc_gate_wait(&p->lane.comm.queue.counts.completed, p->submitted, 10000000))
             if (slc_failed(&p->lane.failure)) {
                 p->wrong = p->lane.failure.line;
                 return NULL;

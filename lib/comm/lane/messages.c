@@ -203,7 +203,8 @@ static size_t part_bytes(const slc_comm *comm, const slc_active_op *active, uint
 static char *part_at(const slc_comm *comm, const slc_active_op *active, const void *buffer, slc_layout layout,
                      uint64_t block, int rank)
 {
-    /* The caller's promise makes both buffers of a message writable or not; here only addresses are computed. */
+    /* Only an address is computed here. The caller of the operation promises that memory which a message writes is
+     * writable. */
     return (char *)(uintptr_t)buffer +
            slc_part_begin(&active->op, layout, block, rank, comm->size) * sluice_dtype_bytes(active->op.dtype);
 }

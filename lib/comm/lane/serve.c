@@ -1,4 +1,4 @@
-/* Chunks are served as wholes and together, because every piece is a launch. */
+/* Whole chunks are served, and many at once, because each call is a launch of kernels. */
 #include "lib/comm/lane/serve.h"
 
 #include "lib/base/status.h"

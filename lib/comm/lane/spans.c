@@ -3,8 +3,9 @@
 
 #include "lib/comm/lane/geometry.h"
 
-/* Measured on a processor with 32 MiB of last-level cache and on one with 105 MiB that other machines shared: below it
- * an operation whose buffers are in the cache takes up to three times as long past it; above it, up to a third less. */
+/* This limit was measured on a processor with 32 MiB of last-level cache, and on one with 105 MiB that other machines
+ * shared. Below it, storing results past the cache makes an operation whose buffers are in the cache take up to three
+ * times as long; above it, up to a third less. */
 static const uint64_t kept_by_cache = 32 << 20;
 
 uint64_t slc_comm_exchange_bytes(const slc_comm *comm, const slc_compress_group *group)

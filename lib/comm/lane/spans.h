@@ -13,5 +13,5 @@ bool slc_in_arena(const slc_comm *comm, const void *buffer, uint64_t bytes);
  * a cache keeps, and the results replace nothing that is read. */
 bool slc_op_goes_past_cache(const slc_comm *comm, const slc_op *op);
 
-/* True if the last cache does not keep so many bytes, so that copies pass it by. */
+/* True if the last-level cache does not keep this many bytes, so that copies pass it by. */
 bool slc_exceeds_cache(uint64_t bytes);

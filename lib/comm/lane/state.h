@@ -10,14 +10,13 @@
 #include "lib/comm/control/state.h"
 #include "lib/comm/failure.h"
 #include "lib/comm/neighbours.h"
+#include "lib/comm/queue_counts.h"
 #include "lib/comm/transport.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 enum { SLC_QUEUE = 4096, SLC_ACTIVE = 8, SLC_DEPTH_MAX = 16 };
-/* A failure raises each count by this much, so that every wait for the count ends. */
-enum { SLC_FAR_BEYOND = 1 << 30 };
 
 typedef struct {
     const char *low, *high; /* bytes [low, high) */
@@ -57,7 +56,8 @@ typedef struct {
     uint64_t direct_sent, direct_received; /* rows: bytes that went through neighbours' memory instead of messages */
     uint64_t due_ns;                       /* the operation does not complete before */
     uint64_t began_ns, met_ns;             /* when it began; when the neighbours were at it too, 0: there are none */
-    /* The first block whose receives, whose sends, are not posted yet; the first whose messages are not all done. */
+    /* The first block whose receives are not posted yet, the first whose sends are not, and the first whose messages
+     * are not all done. */
     uint64_t receiving, sending, finished;
     slc_block_state window[SLC_DEPTH_MAX];
 } slc_active_op;
@@ -65,11 +65,8 @@ typedef struct {
 /* Operations as they are submitted, and how far they have come. */
 typedef struct {
     slc_op *ops;                     /* ring */
-    _Atomic uint32_t submitted;      /* operations */
-    _Atomic uint32_t wire_submitted; /* those of them that communicate */
-    slc_gate completed;
-    _Atomic uint32_t finished;        /* operations that are complete; a failure does not raise it */
-    _Atomic uint32_t waiting, wanted; /* callers in slc_comm_wait, and the count that the last of them waits for */
+    slc_queue_counts counts;         /* of operations */
+    _Atomic uint32_t wire_submitted; /* submitted operations that communicate */
 } slc_op_queue;
 
 /* The activity of the program's threads, for heartbeats. The world's has that of groups and channels too. */
@@ -114,7 +111,7 @@ typedef enum {
     SLC_GROUP_LAUNCHED   /* what needs it may follow */
 } slc_group_stage;
 
-/* The lane's second body (stream_order.h). */
+/* The state of a lane that works in stream order (stream_order.h). */
 typedef struct {
     _Atomic bool on;       /* it is in use; chosen while nothing is attached */
     _Atomic bool attached; /* the transport has the stream */
@@ -126,7 +123,8 @@ typedef struct {
     uint64_t ill_ns;       /* when it first was not; 0: it is. What it then said: */
     sluice_status ill;
     char ill_line[SLC_ERROR_BYTES];
-    _Atomic uint32_t host_waits; /* callers that wait for the device to do operations before number queue.wanted */
+    _Atomic uint32_t
+        host_waits; /* callers that wait for the device to do operations before number queue.counts.wanted */
 } slc_stream_order;
 
 /* The arrays that a piece of copying or adding uses. */

@@ -254,7 +254,8 @@ static sluice_status follow_group(slc_comm *comm, slc_active_op *active)
 
 /* ---- Trouble ---- */
 
-/* Keeps what the transport says of a peer or a connection until the control connections have had their time. */
+/* Keeps an error of the transport that a broken peer or connection may have caused. It fails the world only after the
+ * control connections have had time to name the cause. */
 static void note_trouble(slc_comm *comm, sluice_status status, uint64_t now_ns)
 {
     slc_stream_order *order = &comm->stream_order;

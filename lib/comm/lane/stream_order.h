@@ -1,8 +1,8 @@
-/* The lane's second body, for memory of a device that runs ahead of the host: operations are groups of the transport's
- * collectives, and kernels, in the order of the communication stream. Queue, order, gates, counts and hooks are the
- * lane's; but an operation is complete when all of its work is in the stream, of which the transport's library may put
- * its own there later and from a thread of its own. Nothing follows a group, no event and no kernel, before the
- * transport has said that it is launched.
+/* Stream order is the lane's second way of working, for memory of a device that runs ahead of the host: operations are
+ * groups of the transport's collectives, and kernels, in the order of the communication stream. Queue, order, gates,
+ * counts and hooks are the lane's; but an operation is complete when all of its work is in the stream, of which the
+ * transport's library may put its own there later and from a thread of its own. Nothing follows a group, no event and
+ * no kernel, before the transport has said that it is launched.
  *
  * Sums are made in rank order, as on the host: each contribution is sent to its part's owner, who adds them up by the
  * reduce kernel; an all-reduce then gathers the parts. If an operation allows any order, the transport's own
@@ -17,7 +17,8 @@
 /* Takes the oldest active operation as far as it goes without waiting. True if anything was done. */
 bool slc_stream_order_step(slc_comm *comm, slc_active_op *active, uint64_t now_ns);
 
-/* The time at which to look again whether the device has done something that nobody tells; UINT64_MAX: never. */
+/* Returns the time at which to ask the device again whether it has done something that it does not report by itself;
+ * UINT64_MAX: never. */
 uint64_t slc_stream_order_due(const slc_comm *comm);
 
 /* Asks the transport now and then whether it is well. If it is not, the control connections have a while to name the
@@ -27,7 +28,7 @@ void slc_stream_order_check(slc_comm *comm, uint64_t now_ns);
 /* Ends what waits in the stream for other ranks, after the world's failure. */
 void slc_stream_order_abort(slc_comm *comm);
 
-/* Gives the stream to the transport's collectives, and takes it back. On the thread that attaches, while no operation
- * is under way. attach waits for the other ranks, and ends early with the world's failure. */
+/* attach gives the stream to the transport's collectives, detach takes it back, both on the thread that attaches, while
+ * no operation is under way. attach waits for the other ranks, and ends early with the world's failure. */
 sluice_status slc_stream_order_attach(slc_comm *comm);
 void slc_stream_order_detach(slc_comm *comm);

@@ -330,7 +330,7 @@ static void run_world(world *w)
         assert_int_equal(slc_failure_get(&p->failure), SLUICE_OK);
         bool complete = true;
         for (int rank = 0; rank < w->bed.size; rank++)
-            complete = complete && w->ranks[rank].comm.active.first == w->ranks[rank].comm.queue.submitted;
+            complete = complete && w->ranks[rank].comm.active.first == w->ranks[rank].comm.queue.counts.submitted;
         if (complete) return;
     }
     fail_msg("the operation does not end");

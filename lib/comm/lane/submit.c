@@ -126,37 +126,26 @@ void slc_comm_notify(slc_comm *comm)
     slc_neighbours_wake_own(comm->neighbours);
 }
 
-/* Waits until `index` operations are complete or the world has failed. `waiter` is the calling thread if it needs just
- * these operations, else 0. */
-static void wait_for(slc_comm *comm, uint32_t index, uint64_t waiter)
-{
-    if (slc_gate_passed(&comm->queue.completed, index)) return;
-    atomic_store(&comm->queue.wanted, index);
-    atomic_store(&comm->whole->program.waiter, waiter);
-    atomic_fetch_add(&comm->queue.waiting, 1);
-    slc_gate_wait(&comm->queue.completed, index, UINT64_MAX); /* a failure raises the count far beyond */
-    atomic_fetch_sub(&comm->queue.waiting, 1);
-}
-
 sluice_status slc_comm_submit(slc_comm *comm, const slc_op *ops, size_t count, uint32_t *index)
 {
     sluice_status status = slc_failure_get(comm->failure);
-    uint32_t submitted = atomic_load_explicit(&comm->queue.submitted, memory_order_relaxed);
+    uint32_t submitted = atomic_load_explicit(&comm->queue.counts.submitted, memory_order_relaxed);
     for (size_t i = 0; !status && i < count; i++) status = check_operation(comm, &ops[i]);
     if (status) return status;
     atomic_store_explicit(&comm->whole->program.submitter, slc_thread_number(), memory_order_relaxed);
     if (index) *index = submitted;
     for (size_t i = 0; i < count; i++) {
-        bool full = submitted - atomic_load_explicit(&comm->queue.completed.value, memory_order_acquire) >= SLC_QUEUE;
+        bool full =
+            submitted - atomic_load_explicit(&comm->queue.counts.completed.value, memory_order_acquire) >= SLC_QUEUE;
         if (full) {
             slc_comm_notify(comm);
-            wait_for(comm, submitted + 1 - SLC_QUEUE, 0);
+            slc_queue_counts_wait(&comm->queue.counts, submitted + 1 - SLC_QUEUE, &comm->whole->program.waiter, 0);
             status = slc_failure_get(comm->failure);
             if (status) return status;
         }
         comm->queue.ops[submitted % SLC_QUEUE] = ops[i];
         if (ops[i].kind != SLC_CALL) atomic_fetch_add_explicit(&comm->queue.wire_submitted, 1, memory_order_relaxed);
-        atomic_store_explicit(&comm->queue.submitted, ++submitted, memory_order_release);
+        atomic_store_explicit(&comm->queue.counts.submitted, ++submitted, memory_order_release);
     }
     slc_comm_notify(comm);
     return SLUICE_OK;
@@ -186,14 +175,13 @@ void slc_comm_end_names(slc_comm *comm)
 
 slc_gate *slc_comm_completed(slc_comm *comm)
 {
-    return &comm->queue.completed;
+    return &comm->queue.counts.completed;
 }
 
 sluice_status slc_comm_wait(slc_comm *comm, uint32_t index)
 {
-    wait_for(comm, index, slc_thread_number());
-    uint32_t finished = atomic_load_explicit(&comm->queue.finished, memory_order_acquire);
-    return (int32_t)(finished - index) >= 0 ? SLUICE_OK : slc_failure_get(comm->failure);
+    slc_queue_counts_wait(&comm->queue.counts, index, &comm->whole->program.waiter, slc_thread_number());
+    return slc_queue_counts_result(&comm->queue.counts, index, comm->failure);
 }
 
 sluice_status slc_comm_stream_wait(const slc_comm *comm, sluice_stream *stream, uint32_t count)
@@ -204,7 +192,7 @@ sluice_status slc_comm_stream_wait(const slc_comm *comm, sluice_stream *stream, 
 /* Notes that the calling thread waits for the device, so that heartbeats tell it. */
 static void begin_host_wait(slc_comm *comm, uint32_t count)
 {
-    atomic_store(&comm->queue.wanted, count);
+    atomic_store(&comm->queue.counts.wanted, count);
     atomic_store(&comm->program.waiter, slc_thread_number());
     atomic_fetch_add(&comm->stream_order.host_waits, 1);
 }

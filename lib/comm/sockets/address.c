@@ -21,8 +21,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A lost SYN is better sent anew than waited for; and even at the deadline an attempt has the time to be refused, since
- * what it says is what people read. */
+/* An attempt is short, because a lost SYN is better sent anew than waited for. But even at the deadline it has the time
+ * to be refused, because people read what the last attempt says. */
 static const uint64_t most_attempt_ns = 2000000000u, least_attempt_ns = 200000000u;
 
 sluice_status slc_address_check(const char *host)

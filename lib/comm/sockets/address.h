@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* Why the last attempt to connect came to nothing, for people: what was tried, and what the system answered. */
+/* The reason why the last attempt to connect failed, for people: what was tried, and what the system answered. */
 typedef struct {
     char why[200];
 } slc_attempt;

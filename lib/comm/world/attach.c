@@ -29,8 +29,8 @@ static void forget_segment(slc_comm *comm)
     comm->scratch.bytes = 0;
 }
 
-/* Checks that every rank brings the same sizes, or if segments lie apart the same scratch. All compare theirs with
- * rank 0's, so they agree on the verdict. */
+/* Checks that every rank brings the same sizes; if segments lie apart, only the scratch's must be the same. All ranks
+ * compare theirs with rank 0's and add up what they find, so they agree on the verdict. */
 static sluice_status agree_on_size(sluice_world *world, uint64_t bytes, uint64_t scratch_bytes, bool apart)
 {
     uint64_t own[2] = {bytes, scratch_bytes}, first[2] = {bytes, scratch_bytes};
@@ -85,7 +85,8 @@ bool slc_comm_is_attached(const slc_comm *comm)
 static sluice_status attach(slc_comm *comm, slc_segment *segment, void *scratch, uint64_t scratch_bytes, bool apart)
 {
     sluice_world *world = slc_comm_world(comm);
-    sluice_status status = slc_comm_wait(comm, atomic_load_explicit(&comm->queue.submitted, memory_order_relaxed));
+    sluice_status status =
+        slc_comm_wait(comm, atomic_load_explicit(&comm->queue.counts.submitted, memory_order_relaxed));
     if (status && segment) return status;
     forget_segment(comm);
     if (!segment) return SLUICE_OK;

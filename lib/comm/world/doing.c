@@ -14,9 +14,10 @@
 static const uint64_t stopped_ns = 2000000000u; /* after a longer gap between two looks this process had been stopped */
 /* Between two looks a connection carries no more than this if only UCX's keepalives, of a few bytes, go over it. */
 static const uint64_t idle_bytes = 256;
-/* A transport without connections that can be seen is a fast one, and has moved for as long as that takes. */
+/* If a transport has no connection that can be seen, a message counts as arriving for as long as it takes at this
+ * bandwidth. Such a transport is faster. */
 static const uint64_t unseen_bytes_per_s = 1000000;
-/* A message of a group or channel is taken to be of so many bytes. */
+/* A message of a group or channel is taken to have this many bytes. */
 static const uint64_t unseen_bytes = 1 << 20;
 
 /* A digest that changes with every call that the program makes. */
@@ -25,9 +26,9 @@ static uint64_t digest_program(sluice_world *world, slc_place place)
     slc_comm *comm = &world->comm;
     uint64_t digest = slc_digest_add(1, (uint64_t)place);
     digest = slc_digest_add(digest, atomic_load_explicit(&comm->program.calls, memory_order_relaxed));
-    digest = slc_digest_add(digest, atomic_load_explicit(&comm->queue.submitted, memory_order_relaxed));
+    digest = slc_digest_add(digest, atomic_load_explicit(&comm->queue.counts.submitted, memory_order_relaxed));
     digest = slc_digest_add(digest, slc_lines_submitted(&world->lines));
-    digest = slc_digest_add(digest, atomic_load_explicit(&comm->queue.wanted, memory_order_relaxed));
+    digest = slc_digest_add(digest, atomic_load_explicit(&comm->queue.counts.wanted, memory_order_relaxed));
     return slc_digest_add(digest, atomic_load_explicit(&world->collects_asked, memory_order_relaxed));
 }
 
@@ -70,10 +71,9 @@ typedef struct {
 static slc_place find_place(sluice_world *world, line_wait *wait)
 {
     slc_comm *comm = &world->comm;
-    uint32_t wanted = atomic_load(&comm->queue.wanted);
     if (world->control.collect) return SLC_IN_COLLECTIVE;
     if (atomic_load(&comm->stream_order.host_waits)) return SLC_IN_OPERATIONS;
-    if (atomic_load(&comm->queue.waiting) && !slc_gate_passed(&comm->queue.completed, wanted)) return SLC_IN_OPERATIONS;
+    if (slc_queue_counts_awaited(&comm->queue.counts)) return SLC_IN_OPERATIONS;
     if (slc_lines_wait(&world->lines, &wait->missing, &wait->what)) return SLC_IN_TRANSFER;
     return atomic_load_explicit(&comm->program.work, memory_order_acquire) ? SLC_WORKING : SLC_ELSEWHERE;
 }
@@ -154,6 +154,6 @@ void slc_world_note_doing(sluice_world *world, uint64_t now_ns)
                          .unmoved_ms = (uint32_t)((now_ns - watch->moved_ns) / 1000000u),
                          .missing = wait.missing};
     if (place == SLC_IN_OPERATIONS)
-        doing->needed = slc_lane_needed(&world->comm, atomic_load(&world->comm.queue.wanted));
+        doing->needed = slc_lane_needed(&world->comm, atomic_load(&world->comm.queue.counts.wanted));
     describe(world, place, &wait, doing->text, sizeof doing->text);
 }

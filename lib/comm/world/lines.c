@@ -79,12 +79,12 @@ static bool settle(sluice_world *world, sluice_status status)
 
 static sluice_status wait_for_group(slc_group *group)
 {
-    return slc_comm_wait(&group->comm, atomic_load_explicit(&group->comm.queue.submitted, memory_order_relaxed));
+    return slc_comm_wait(&group->comm, atomic_load_explicit(&group->comm.queue.counts.submitted, memory_order_relaxed));
 }
 
 static sluice_status wait_for_channel(slc_channel *channel)
 {
-    return slc_channel_wait(channel, atomic_load_explicit(&channel->submitted, memory_order_relaxed));
+    return slc_channel_wait(channel, atomic_load_explicit(&channel->counts.submitted, memory_order_relaxed));
 }
 
 void slc_lines_end_group(sluice_world *world, slc_group *group)
@@ -169,10 +169,7 @@ void slc_lines_end_waits(slc_lines *lines)
 {
     pthread_mutex_lock(&lines->lock);
     for (slc_channel *c = lines->channels; c; c = c->next) slc_channel_end_waits(c);
-    for (slc_group *g = lines->groups; g; g = g->next) {
-        const uint32_t submitted = atomic_load(&g->comm.queue.submitted);
-        slc_gate_post(&g->comm.queue.completed, submitted + SLC_FAR_BEYOND);
-    }
+    for (slc_group *g = lines->groups; g; g = g->next) slc_queue_counts_give_up(&g->comm.queue.counts);
     pthread_mutex_unlock(&lines->lock);
 }
 
@@ -193,14 +190,15 @@ uint32_t slc_lines_submitted(slc_lines *lines)
     if (!any(lines)) return submitted;
     pthread_mutex_lock(&lines->lock);
     for (const slc_channel *c = lines->channels; c; c = c->next)
-        submitted += atomic_load_explicit(&c->submitted, memory_order_relaxed);
+        submitted += atomic_load_explicit(&c->counts.submitted, memory_order_relaxed);
     for (const slc_group *g = lines->groups; g; g = g->next)
-        submitted += atomic_load_explicit(&g->comm.queue.submitted, memory_order_relaxed);
+        submitted += atomic_load_explicit(&g->comm.queue.counts.submitted, memory_order_relaxed);
     pthread_mutex_unlock(&lines->lock);
     return submitted;
 }
 
-/* A rank, as the world names it, that lacks at the group's oldest operation; -1: none is seen to. */
+/* Returns a rank, by its number in the world, for which the group's oldest operation still waits; -1: none is seen to
+ * be missing. */
 static int find_missing(const slc_comm *comm)
 {
     slc_open_message lacking;
@@ -216,8 +214,7 @@ static int find_missing(const slc_comm *comm)
 
 static bool group_waited_for(slc_comm *comm, int *peer, const char **what)
 {
-    const uint32_t wanted = atomic_load(&comm->queue.wanted);
-    if (!atomic_load(&comm->queue.waiting) || slc_gate_passed(&comm->queue.completed, wanted)) return false;
+    if (!slc_queue_counts_awaited(&comm->queue.counts)) return false;
     *peer = find_missing(comm);
     *what = slc_lane_next_name(comm);
     return true;

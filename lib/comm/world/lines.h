@@ -8,14 +8,14 @@ void slc_lines_init(slc_lines *lines);
 /* Frees the groups and channels that are left; after the communication thread has ended and the transport is closed. */
 void slc_lines_fini(slc_lines *lines);
 
-/* Frees one that is in no list, wholly made or not; NULL is allowed. */
+/* Each frees a group or channel that is in no list, even one that was made only in part; NULL is allowed. */
 void slc_lines_free_group(slc_group *group);
 void slc_lines_free_channel(slc_channel *channel);
 
 void slc_lines_add_group(slc_lines *lines, slc_group *group);
 void slc_lines_add_channel(slc_lines *lines, slc_channel *channel);
-/* Takes one out and frees it, once everything that was submitted is complete. After a failure of the world it stays,
- * because a transport may still hold its messages, until slc_lines_fini. */
+/* Each takes a group or channel out of its list and frees it, once everything that was submitted to it is complete.
+ * After a failure of the world it stays until slc_lines_fini, because a transport may still hold its messages. */
 void slc_lines_end_group(sluice_world *world, slc_group *group);
 void slc_lines_end_channel(sluice_world *world, slc_channel *channel);
 
@@ -36,8 +36,8 @@ void slc_lines_end_waits(slc_lines *lines);             /* after a failure */
 uint64_t slc_lines_digest(slc_lines *lines);            /* changes as operations and transfers go on */
 uint32_t slc_lines_submitted(slc_lines *lines);         /* changes as the program submits */
 
-/* True if the program waits in a group or channel: *peer is then a rank that has not come to what it waits for (-1: not
- * known), and *what the name of that. */
+/* True if the program waits in a group or channel. *what is then the name of what it waits for, and *peer a rank that
+ * has not come to that (-1: not known). */
 bool slc_lines_wait(slc_lines *lines, int *peer, const char **what);
 
 /* A rank that is needed for what was submitted and has left since before `limit_ns`; -1: there is none. */

@@ -9,6 +9,7 @@
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/base/host/thread_limit.h"
+#include "lib/base/vain.h"
 #include "lib/comm/control/control.h"
 #include "lib/comm/control/watch.h"
 #include "lib/comm/lane/geometry.h"
@@ -33,10 +34,6 @@ static const uint64_t leave_ns = 1000000000u, leave_failed_ns = 100000000u, list
 static const uint64_t tell_patience_ns = 200000000u;
 static const uint64_t cancel_patience_ns = 2000000000u;
 static const uint64_t least_rest_ns = 250000u; /* on a faster link a rest would outlast the traffic on its way */
-
-/* VAIN_MOST: times in a row at which looking on for something to do may be in vain; after these the thread sleeps at
- * once, but for one time in PROBED. */
-enum { VAIN_MOST = 4, PROBED = 8 };
 
 /* Finds how long the thread looks on before it sleeps. */
 typedef struct {
@@ -107,9 +104,8 @@ static void acknowledge_failure(sluice_world *world)
     finish_collective(world);
     slc_control_tell(&world->control);
     slc_gate_post(&world->told, 1);
-    uint32_t submitted = atomic_load(&world->comm.queue.submitted);
     slc_gate_post(&world->collects_done, atomic_load(&world->collects_asked) + SLC_FAR_BEYOND);
-    slc_gate_post(&world->comm.queue.completed, submitted + SLC_FAR_BEYOND);
+    slc_queue_counts_give_up(&world->comm.queue.counts);
     slc_lines_end_waits(&world->lines);
     cancel_messages(world);
     slc_stream_order_abort(&world->comm);
@@ -235,8 +231,9 @@ static int core_mate(const sluice_world *world, int cpu)
     return -1;
 }
 
-/* Sleeps until something is to be done. *looked_ns: when control connections were last looked at; 0: they are to be. A
- * sleep that something else has ended has looked at them. */
+/* Sleeps until something is to be done. *looked_ns stays if there is something to do at once. It becomes 0 if control
+ * connections are to be looked at. If something else has ended the sleep, the sleep has looked at them, and *looked_ns
+ * becomes the present time. */
 static void sleep_until_woken(sluice_world *world, uint64_t *looked_ns)
 {
     _Atomic uint32_t *sleeping = &world->neighbours.page->sleeping;
@@ -249,7 +246,7 @@ static void sleep_until_woken(sluice_world *world, uint64_t *looked_ns)
     core_mate(world, sched_getcpu()); /* notes the core on which it woke */
 }
 
-/* Keeps the mean time of a block while there is plenty. */
+/* Keeps the mean time of a block while other blocks keep the link busy (slc_messages_plenty). */
 static void watch_blocks(pacing *pace, const slc_comm *comm, uint64_t now_ns)
 {
     uint32_t finished = comm->messages.blocks_finished - pace->finished;
@@ -303,7 +300,7 @@ static void leave_core(int cpu)
 static void pause_shortly(sluice_world *world, const idling *idle, uint64_t now_ns)
 {
     int cpu = sched_getcpu(), mate = core_mate(world, cpu);
-    const bool moves = mate >= 0 && mate < world->config.rank && !world->yield && idle->vain <= VAIN_MOST;
+    const bool moves = mate >= 0 && mate < world->config.rank && !world->yield && idle->vain <= SLC_VAIN_MOST;
     if (moves && now_ns - world->aside_ns > aside_period_ns) {
         world->aside_ns = now_ns;
         leave_core(cpu);
@@ -322,9 +319,8 @@ static void pause_shortly(sluice_world *world, const idling *idle, uint64_t now_
 static bool looks_on(const sluice_world *world, idling *idle, uint64_t now_ns)
 {
     if (!idle->since_ns) {
-        const bool tries = idle->vain < VAIN_MOST || idle->vain % PROBED == 0;
         idle->since_ns = now_ns;
-        idle->until_ns = now_ns + (tries ? world->spin_ns : 0);
+        idle->until_ns = now_ns + (slc_spinning_pays(idle->vain) ? world->spin_ns : 0);
         idle->vain++;
     }
     return now_ns < idle->until_ns;

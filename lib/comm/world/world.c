@@ -273,7 +273,8 @@ static sluice_status open_if_needed(sluice_world *world, char **address, size_t 
     return SLUICE_OK;
 }
 
-/* `status` is that of the step before. */
+/* Opens the transport, unless `status`, that of the step before, is a failure, and connects to all peers. A failure of
+ * one rank is every rank's. */
 static sluice_status open_transport(sluice_world *world, sluice_status status)
 {
     char *address = NULL;
@@ -455,7 +456,7 @@ void slc_world_release(sluice_world *world)
     if (!--world->holders && world->unwanted) free_world(world);
 }
 
-/* Rank 0 passes on what ranks say that leave at about the same time. */
+/* Gives rank 0 the time to pass on what ranks say that leave at about the same time. */
 static void pass_last_words_on(const sluice_world *world)
 {
     if (world->config.rank == 0 && world->config.size > 2) nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);

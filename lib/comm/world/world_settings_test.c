@@ -45,9 +45,9 @@ sluice_status __wrap_slc_lane_init(slc_comm *comm, int rank, int size, slc_failu
     atomic_store(&comm->queue.wire_submitted, first_operation);
     atomic_store(&neighbours->page->lanes[0].ready, first_operation);
     atomic_store(&neighbours->page->lanes[0].done, first_operation);
-    atomic_store(&comm->queue.completed.value, first_operation);
-    atomic_store(&comm->queue.finished, first_operation);
-    atomic_store(&comm->queue.submitted, first_operation);
+    atomic_store(&comm->queue.counts.completed.value, first_operation);
+    atomic_store(&comm->queue.counts.finished, first_operation);
+    atomic_store(&comm->queue.counts.submitted, first_operation);
     return status;
 }
 

@@ -17,6 +17,6 @@
  * leaving it. Any thread. Errors: MEMORY. */
 sluice_status slc_worlds_add(sluice_world *world);
 
-/* Ends that, because the world is being left. Returns false in a forked child, which has nothing of the world to close.
- * Any thread. */
+/* Undoes slc_worlds_add, because the world is being left. Returns false in a forked child, which has nothing of the
+ * world to close. Any thread. */
 bool slc_worlds_remove(sluice_world *world);

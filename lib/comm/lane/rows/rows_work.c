@@ -85,7 +85,8 @@ static sluice_status add_piece(slc_comm *comm, const slc_active_op *active, cons
     return slc_reduce(&comm->attached.stream, &args);
 }
 
-/* The first in the table of the pieces at which the ranks' lists are; NULL: none is left. */
+/* Returns the piece that comes first in the table, among the pieces that the ranks' lists have reached; NULL: none is
+ * left. */
 static const slc_piece *next_of_all(const slc_comm *comm)
 {
     const slc_piece *next = NULL;
