@@ -10,6 +10,8 @@
     forecast    two ranks with layers that steps leave out, and a link throttled to 1 Gbit/s: the mean step that the run's last
                 plan predicts, and the time that `sluice plan --recipe` predicts of the whole run from a profile, beside
                 what was measured; it needs a core a rank, and a machine that does nothing else
+    network     GPT-2 124M on two hosts, which are network namespaces joined by 1 Gbit/s, with layers that steps leave out:
+                the mean step and its bytes; it needs root, a core a rank, and a machine that does nothing else
 
 The text is the source of Python's library, each byte a token; its last tenth is held out. Since the ranks of a step end in
 the weights that one rank has with the same sequences, one rank stands for several (the part onebit compares them). Times at
@@ -35,7 +37,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../peers"))
 import processor_clock
-from kept_runs import KeptRuns, add_places, find_sluice, mean_ratio, run_quietly, train
+from kept_runs import ROOT, KeptRuns, add_places, find_sluice, mean_ratio, run_quietly, train
 from library_text import read_library
 from results import machine, write
 
@@ -45,16 +47,22 @@ EXAMPLES = """examples:
   bench/compare/losses/recipes.py --parts lamb --lamb-rates 0.003,0.03    further settings: what is there does not run again
   bench/compare/losses/recipes.py --parts pld@nano:5                      smaller, and with more seeds
   bench/compare/losses/recipes.py --parts forecast --json recipe-forecasts.json   on a quiet machine
+  bench/compare/losses/recipes.py --parts network --json recipe-network.json      on a quiet machine, as root
 """
-PARTS = ("pld", "curriculum", "onebit", "lamb", "bert", "forecast")
+PARTS = ("pld", "curriculum", "onebit", "lamb", "bert", "forecast", "network")
+QUIET = ("forecast", "network")  # parts that want a machine which does nothing else, and a file of their own
+SIZES = {"bert": "base", "network": "small"}  # of a part's model; mini elsewhere
 BATCH, CONTEXT, RATE, LEAST_RATE = 4, 64, 1e-3, 1e-4  # of the training that the others stand beside
 MORE, LONG = 8, 128  # times the batch; tokens of a sequence where a curriculum grows to them
 THETA, RANKS, JUMP, BERT_BATCH = 0.5, 4, 1.2, 1
 AT_1GBIT = ("-n", "2", "--ranks-a-host", "1", "--throttle", "1gbit,50us", "--pace", "100gflops,10GB", "--strategy", "dp",
             "--effort", "0.3")
 THROTTLED = ("-n", "2", "--throttle", "1gbit,50us")
+TWO_HOSTS = (os.path.join(ROOT, "bench/compare/networks/namespaces.sh"), "-n", "2", "--rate", "1gbit", "--burst", "1mb",
+             "--only", "0", "--")
+SETTLED = 4  # steps on two hosts that do not count: the first ones run before the plan from measured times
 AIMS = {"equal steps": 1.02, "equal time": 1.0, "jumps": 0.1, "tokens": 0.8, "onebit": 1.01, "bytes": 0.2, "lamb": 1.02,
-        "bert": 0.82}
+        "bert": 0.82, "network": 0.88}
 OFF_BY = {"mean step": 0.05, "whole run": 0.07}  # aims of a prediction: |predicted / measured - 1|
 
 
@@ -67,7 +75,7 @@ def read_part(parser, words):
     size, _, seeds = more.partition(":")
     if name not in PARTS or (seeds and not seeds.isdigit()):
         parser.error(f"--parts: {words}; there are {', '.join(PARTS)}, each as PART, PART@SIZE or PART@SIZE:SEEDS")
-    return Part(name, size or ("base" if name == "bert" else "mini"), int(seeds or 3))
+    return Part(name, size or SIZES.get(name, "mini"), int(seeds or 3))
 
 
 def parse():
@@ -76,9 +84,10 @@ def parse():
 
     def add(option, default, words, kind=str, metavar="LIST"):
         parser.add_argument(option, default=default, type=kind, metavar=metavar, help=f"{words} (default {default})")
-    add("--parts", ",".join(part for part in PARTS if part != "forecast"), "what is measured (forecast, which wants a quiet "
-        "machine and a file of its own, is the last one): each part as PART, PART@SIZE or PART@SIZE:SEEDS, with a size of "
-        "GPT-2 (mini), for bert of BERT (base), and for pld so many runs of each kind, of seeds from 1 on (3)")
+    add("--parts", ",".join(part for part in PARTS if part not in QUIET), "what is measured (there are also forecast and "
+        "network, which want a quiet machine and a file of their own): each part as PART, PART@SIZE or PART@SIZE:SEEDS, with "
+        "a size of GPT-2 (mini, for network small), for bert of BERT (base), and for pld so many runs of each kind, of seeds "
+        "from 1 on (3)")
     add("--steps", 2000, "steps of the training with the small batch; other runs have shares of them", int, "N")
     add("--gammas", "100/steps", "how fast theta falls, of pld")
     add("--curricula", "16:128:half,16:128:half:tokens", "lengths, the steps over which they grow, and :tokens for folded "
@@ -91,12 +100,15 @@ def parse():
     add("--bert-steps", 12, "steps of each of its runs", int, "N")
     add("--draws", 3, "how many seeds its layers are drawn with, by turns with steps that keep all", int, "N")
     add("--forecast-steps", 200, "steps of each run whose time is predicted", int, "N")
+    add("--network-steps", 20, f"steps of each run on two hosts; the first {SETTLED} do not count", int, "N")
     add("--forecast-gammas", "100,10/steps", "how fast theta falls in it")
     add("--megabytes", 4.0, "size of the text", float, "X")
     parser.add_argument("--cores", metavar="LIST", help="bind all runs to these cores, as 0 or 0,1 (default all)")
     add_places(parser, "recipes")
     options = parser.parse_args()
     options.parts = [read_part(parser, words) for words in options.parts.split(",")]
+    if options.network_steps < SETTLED + 2:
+        parser.error(f"--network-steps {options.network_steps}: give {SETTLED + 2} or more")
     return options
 
 
@@ -122,20 +134,20 @@ class Runs:
             os.replace(self.text + ".part", self.text)
 
     def train(self, key, *flags, batch=BATCH, context=CONTEXT, steps, ranks=1, strategy="dp", schedule="one_ahead",
-              environment=None):
-        """Trains on `batch` sequences of all ranks together."""
+              environment=None, launcher=()):
+        """Trains on `batch` sequences of all ranks together; a launcher starts the ranks, else the command does."""
         settings = ["--data", self.text, "--batch", str(batch // ranks), "--context", str(context), "--steps", str(steps),
                     "--threads", "1", "--strategy", strategy, "--schedule", schedule, "--no-hash", *flags]
-        settings += ["-n", str(ranks)] if ranks > 1 else []
+        settings += ["-n", str(ranks)] if ranks > 1 and not launcher else []
 
         def measure():
             shutil.rmtree(self.log, ignore_errors=True)
             before = processor_seconds()
-            run = train([*settings, "--log", self.log], self.scratch, environment)
+            run = train([*settings, "--log", self.log], self.scratch, environment, launcher)
             lines = [json.loads(line) for line in
                      pathlib.Path(self.log, "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
             return {"flags": settings, "processor_s": processor_seconds() - before,
-                    "bytes_sent": sum(line.get("bytes_sent", 0) for line in lines),
+                    "bytes_sent": [line.get("bytes_sent", 0) for line in lines],
                     "evaluations": [(line["step"], line["evaluation_loss"]) for line in lines
                                     if line.get("evaluation_loss") is not None],
                     **{name: run[name] for name in ("parameters", "losses", "final_loss", "evaluation_loss",
@@ -272,6 +284,14 @@ def measure_pld(runs, seeds):
                            equal_time, "equal time")
 
 
+def count_left_out(runs, key, *flags, steps):
+    """Returns how many layers the steps of a run leave out, all together, and how many there are that could be."""
+    phases = runs.estimate(f"{key}.{steps}", *flags, "--strategy", "dp", "--effort", "0.1", "--pace", "100gflops,10GB",
+                           steps=steps)
+    most = phases[0]["layers"]
+    return sum(phase["steps"] * (most - phase["layers"]) for phase in phases), round(most) - 2
+
+
 def count_jumps(losses):
     """Returns how many losses are above JUMP times the lowest before them."""
     lowest = itertools.accumulate(losses, min)
@@ -382,12 +402,9 @@ def measure_bert(runs, _):
                              batch=BERT_BATCH, context=128, steps=steps, environment={"LD_PRELOAD": clock})
             return (run["elapsed_s"][-1] - run["elapsed_s"][0]) / (steps - 1)
         seconds.append((mean_step("drawn", *pld), mean_step("whole")))
-        first, *others = runs.estimate(f"bert.{runs.size}.layers.{seed}", *model, *pld, "--context", "128", "--seed",
-                                       str(seed), "--strategy", "dp", "--effort", "0.1", "--pace", "100gflops,10GB",
-                                       steps=steps)
-        left_out = sum(phase["steps"] * (first["layers"] - phase["layers"]) for phase in others) / (steps - 1)
-        drawn.append(left_out)
-    blocks = round(first["layers"]) - 2
+        left_out, blocks = count_left_out(runs, f"bert.{runs.size}.layers.{seed}", *model, *pld, "--context", "128",
+                                          "--seed", str(seed), steps=steps)
+        drawn.append(left_out / (steps - 1))
     usual = usually_left_out(blocks, THETA)
     setting = f"{BERT_BATCH} x 128 tokens, theta {THETA:g}, {options.draws} draws of {steps - 1} steps"
     kept = blocks - statistics.fmean(drawn)
@@ -421,6 +438,32 @@ def measure_forecast(runs, _):
                               (whole_s, run["train_s"]), "whole run")
 
 
+def measure_network(runs, _):
+    """Each strategy trains by turns with all layers and with those that steps keep. What is saved at the mean of all draws is
+    what was saved, in proportion to the layers that were left out."""
+    steps, counted = runs.options.network_steps, runs.options.network_steps - SETTLED
+    pld = ("--pld", f"{THETA},100")
+    shape = ("--size", runs.size, *pld, "--batch", str(BATCH), "--context", str(CONTEXT), "-n", "2")
+    (all_left_out, blocks), (before, _) = (count_left_out(runs, f"{runs.size}.network.layers", *shape, steps=last)
+                                           for last in (steps, SETTLED))
+    usual, drawn = usually_left_out(blocks, THETA), (all_left_out - before) / counted
+
+    def run(key, *flags):
+        made = runs.gpt2(f"network.{strategy}.{key}", *flags, "--eval-batches", "0", batch=2 * BATCH, steps=steps, ranks=2,
+                         strategy=strategy, schedule="ilp", launcher=TWO_HOSTS)
+        return ((made["elapsed_s"][-1] - made["elapsed_s"][SETTLED - 1]) / counted,
+                statistics.fmean(made["bytes_sent"][SETTLED:]))
+    for strategy in ("dp", "sdp", "fsdp"):
+        whole, some = run("whole"), run("drawn", *pld)
+        setting = f"2 hosts, 1 Gbit/s, {2 * BATCH} x {CONTEXT} tokens, {strategy}, theta {THETA:g}"
+        for what, beside, value, aim in (("seconds of a step", whole[0], some[0], "network"),
+                                         ("bytes that a rank sends in a step", whole[1], some[1], None)):
+            yield row("network", setting, f"{what}, {blocks - drawn:.2f} of {blocks} layers drawn", (value, beside))
+            usual_value = beside - (beside - value) / drawn * usual
+            yield row("network", setting, f"{what}, {blocks - usual:.2f} layers as in the mean of all draws",
+                      (usual_value, beside), aim)
+
+
 # ---- The table ----
 
 def figure(value):
@@ -440,7 +483,7 @@ def show(rows):
 
 
 MEASURES = {"pld": measure_pld, "curriculum": measure_curriculum, "onebit": measure_onebit, "lamb": measure_lamb,
-            "bert": measure_bert, "forecast": measure_forecast}
+            "bert": measure_bert, "forecast": measure_forecast, "network": measure_network}
 
 
 def count_results(options):
@@ -448,7 +491,7 @@ def count_results(options):
     lists = {name: len(value.split(",")) for name, value in vars(options).items() if isinstance(value, str)}
     counts = {"curriculum": 1 + lists["curricula"] * (1 + 2 * lists["curriculum_rates"]), "onebit": 3 + 2 * lists["freezes"],
               "lamb": 2 * lists["lamb_batches"] * lists["lamb_times"] * lists["lamb_rates"], "bert": 3 * options.draws,
-              "forecast": 6 * lists["forecast_gammas"]}
+              "forecast": 6 * lists["forecast_gammas"], "network": 8}
     return sum(lists["gammas"] * (2 + 3 * part.seeds) if part.name == "pld" else counts[part.name] for part in options.parts)
 
 

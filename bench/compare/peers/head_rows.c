@@ -1,9 +1,10 @@
-/* Measures what a BERT saves whose head takes only the rows that have targets: head_rows [SIZE [TOKENS [BATCH [STEPS
- * [THREADS]]]]], base 128 4 20 1 if they are not given.
+/* Measures how much time a BERT saves if its head computes only the rows that have targets: head_rows [SIZE [TOKENS
+ * [BATCH [STEPS [THREADS]]]]], which are base 128 4 20 1 if they are not given.
  *
- * Steps of one model take turns: 15 % of the positions have targets, as in masked text, and then all have, for which
- * the head makes the logits of every row, as it did for both before. Prints the medians of both kinds after two of
- * each, and how much shorter the first one is. tests/command/measure/peers_test.sh covers this file. */
+ * One model makes two kinds of steps by turns. In the first kind 15 % of the positions have targets, as in masked text.
+ * In the second kind all have, so that the head computes the logits of every row, as it once did for both kinds. Prints
+ * the median time of each kind, without the first two steps, and how much shorter the first kind is.
+ * tests/command/measure/peers_test.sh covers this file. */
 #include <sluice/sluice.h>
 #include <stdint.h>
 #include <stdio.h>

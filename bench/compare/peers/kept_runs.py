@@ -113,9 +113,10 @@ def run_quietly(command, environment=None, refused=None):
     return not done.returncode
 
 
-def train(options, scratch, environment=None):
-    """Returns the result of `sluice train`, or None if it does not fit the budget."""
-    if not run_quietly([find_sluice(), "train", *options, "--json", scratch], environment, refused="budget"):
+def train(options, scratch, environment=None, launcher=()):
+    """Returns the result of `sluice train`, or None if it does not fit the budget. A launcher is the beginning of a command
+    line that starts the ranks."""
+    if not run_quietly([*launcher, find_sluice(), "train", *options, "--json", scratch], environment, refused="budget"):
         return None
     return take_result(scratch)
 

@@ -1,6 +1,6 @@
-/* Gives a program that it is preloaded into the seconds of the processor, all threads of the program together, where it
- * asks the monotonic clock: so what it measures itself hardly depends on what else runs on the machine. It is for
- * programs of which one thread computes while the others sleep. processor_clock.py builds and loads it.
+/* A library to be preloaded into a program that measures itself: it replaces the monotonic clock by the CPU time of all
+ * threads of the program together, which hardly depends on what else runs on the machine. It is for programs in which
+ * one thread computes while the others sleep. processor_clock.py builds and loads it.
  * tests/command/measure/peers_test.sh covers this file. */
 #include <sys/syscall.h>
 #include <time.h>

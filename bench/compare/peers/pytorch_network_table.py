@@ -1,4 +1,4 @@
-"""Joins the runs that compare_pytorch_network.sh left in a folder: medians over rounds, ratios, the bound that compute
+"""Joins the runs that pytorch_network.sh left in a folder: medians over rounds, ratios, the bound that compute
 and the wire set, a table and a JSON file.
 
     pytorch_network_table.py FOLDER RESULT.json BURST RATE... -- OURS:THEIRS...

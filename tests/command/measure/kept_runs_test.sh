@@ -43,8 +43,14 @@ check 'study_ablation.py' 0 $code
 check 'two budgets of one profile' 2 "$(rows "$work/study_ablation.py.json")"
 check 'three tables' 3 "$(grep -c '^|---' "$work/out")"
 
-run losses/recipes.py --parts pld@nano:1,curriculum@nano,onebit@nano,lamb@nano,bert@nano,forecast@nano --steps 40 --draws 1 \
-    --bert-steps 4 --forecast-steps 20 --forecast-gammas 100 --megabytes 0.2
+parts=(pld@nano:1 curriculum@nano onebit@nano lamb@nano bert@nano forecast@nano)
+if "$compare/networks/namespaces.sh" -n 2 --rate 1gbit -- true >/dev/null 2>&1; then
+    parts+=(network@nano)
+else
+    skip "recipes.py's network: namespaces cannot be made here"
+fi
+run losses/recipes.py --parts "$(IFS=,; echo "${parts[*]}")" --steps 40 --draws 1 --bert-steps 4 --forecast-steps 20 \
+    --forecast-gammas 100 --network-steps 8 --megabytes 0.2
 check 'recipes.py' 0 $code
-check 'rows of all parts' 6 "$(grep -oE '^\| (pld|curriculum|onebit|lamb|bert|forecast) ' "$work/out" | sort -u | wc -l)"
+check 'rows of all parts' ${#parts[@]} "$(grep -oE '^\| [a-z]+ \| [A-Z]' "$work/out" | sort -u | wc -l)"
 exit $failed
