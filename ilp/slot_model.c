@@ -167,13 +167,6 @@ static sluice_status solve(void *context)
     return status;
 }
 
-static bool takes_order(const slc_flow_family *family, bool reduction, uint32_t last_micro_batch)
-{
-    if (reduction) return family->kind == SLC_FLOW_REDUCE && family->micro_batch == last_micro_batch;
-    return family->kind == SLC_FLOW_GATHER_VALUE ||
-           (family->kind == SLC_FLOW_WINDOW && !family->micro_batch && !family->window);
-}
-
 /* Estimates the non-zeros of a program with all positions: some in each column and, if a unit's reduction and gather
  * may share positions, one in each row of their order from there on. */
 static double count_cells(const slc_slot_model_parts *p)
@@ -184,11 +177,11 @@ static double count_cells(const slc_slot_model_parts *p)
         const slc_flow_family *family = &p->families[i];
         if (family->unit != p->families[first].unit) first = i;
         cells += CELLS * ((family->last - family->first) / 2 + 1);
-        for (uint32_t k = first; takes_order(family, false, 0) && k < i; k++) {
+        for (uint32_t k = first; slc_flow_family_is_ordered_gather(p, family) && k < i; k++) {
             const slc_flow_family *reduce = &p->families[k];
             const uint32_t from = reduce->first > family->first ? reduce->first : family->first;
             const uint32_t to = reduce->last < family->last ? reduce->last : family->last;
-            if (takes_order(reduce, true, p->micro_batches - 1) && to > from) cells += pow((to - from) / 2.0, 2);
+            if (slc_flow_family_is_ordered_reduction(p, reduce) && to > from) cells += pow((to - from) / 2.0, 2);
         }
     }
     return cells;

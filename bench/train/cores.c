@@ -4,6 +4,7 @@
 #include "bench/train/cores.h"
 
 #include "lib/base/hash/fnv.h"
+#include "lib/base/host/boot_id.h"
 #include "lib/base/status.h"
 
 #include <sched.h>
@@ -68,10 +69,7 @@ void slc_cores_count(slc_rank_cores *of, uint64_t ranks, uint64_t threads, slc_c
 static uint64_t identify_host(void)
 {
     char text[256] = "";
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    if (file && !fgets(text, sizeof text, file)) *text = 0;
-    if (file) fclose(file);
-    if (!*text && gethostname(text, sizeof text - 1)) *text = 0;
+    if (!slc_boot_id(text) && gethostname(text, sizeof text - 1)) *text = 0;
     return slc_fnv(SLC_FNV_START, text, strlen(text));
 }
 

@@ -144,6 +144,19 @@ static inline bool slc_flow_family_is_dp(const slc_flow_family *family)
     return slc_flow_family_strategy(family) == SLC_DP;
 }
 
+/* The updates of a unit come between these: up to any position, no more may be gathered than has been reduced. */
+static inline bool slc_flow_family_is_ordered_reduction(const slc_slot_model_parts *parts,
+                                                        const slc_flow_family *family)
+{
+    return family->kind == SLC_FLOW_REDUCE && family->micro_batch == parts->micro_batches - 1;
+}
+static inline bool slc_flow_family_is_ordered_gather(const slc_slot_model_parts *parts, const slc_flow_family *family)
+{
+    if (!parts->job->units[family->unit].trainable) return false;
+    return family->kind == SLC_FLOW_GATHER_VALUE ||
+           (family->kind == SLC_FLOW_WINDOW && !family->micro_batch && !family->window);
+}
+
 /* Returns how many real slots a modelled slot stands for. */
 static inline double slc_slot_weight(const slc_slot_model_parts *parts, uint32_t slot)
 {

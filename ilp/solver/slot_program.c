@@ -90,19 +90,6 @@ static void end_column(maker *m, int column)
 
 /* ---- Rows ---- */
 
-/* The order rows: reductions of a unit up to a position are at least as much as is gathered up to there. dp's families
- * with `each` are in rows of their own, those of all other strategies share rows. */
-static bool is_reduction_of_order(const maker *m, const slc_flow_family *s)
-{
-    return s->kind == SLC_FLOW_REDUCE && s->micro_batch == m->parts->micro_batches - 1;
-}
-
-static bool is_gather_of_order(const maker *m, const slc_flow_family *s)
-{
-    if (!m->parts->job->units[s->unit].trainable) return false;
-    return s->kind == SLC_FLOW_GATHER_VALUE || (s->kind == SLC_FLOW_WINDOW && !s->micro_batch && !s->window);
-}
-
 static int ascending(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -116,8 +103,10 @@ static bool add_order_row(maker *m, uint32_t position, uint32_t dp)
     return true;
 }
 
-/* Lists the positions at which something may be gathered before the last reduction; of several between two reductions
- * only the last one is needed. */
+/* Lists the order rows of a unit: its reductions up to a position are at least as much as is gathered up to there. dp's
+ * families with `each` are in rows of their own, those of all other strategies share rows. A row is needed for each
+ * position at which something may be gathered before the last reduction; of several between two reductions only the
+ * last one is needed. */
 static bool list_order_of(maker *m, uint32_t unit, bool dp)
 {
     const slc_slot_model_parts *p = m->parts;
@@ -125,8 +114,10 @@ static bool list_order_of(maker *m, uint32_t unit, bool dp)
     if (!moments) return false;
     for (uint32_t i = 0; i < p->family_count; i++) {
         const slc_flow_family *s = &p->families[i];
-        bool reduction = is_reduction_of_order(m, s);
-        if (s->unit != unit || slc_flow_family_is_dp(s) != dp || (!reduction && !is_gather_of_order(m, s))) continue;
+        bool reduction = slc_flow_family_is_ordered_reduction(p, s);
+        if (s->unit != unit || slc_flow_family_is_dp(s) != dp ||
+            (!reduction && !slc_flow_family_is_ordered_gather(p, s)))
+            continue;
         uint32_t positions = slc_flow_family_positions(p, s, m->positions);
         for (uint32_t k = 0; k < positions && count < 4 * room; k++)
             moments[count++] = 2 * m->positions[k] + !reduction;
@@ -313,8 +304,8 @@ static void add_recomputations(maker *m)
 
 static void put_order(maker *m, const slc_flow_family *s, uint32_t position)
 {
-    bool reduction = is_reduction_of_order(m, s);
-    if (!reduction && !is_gather_of_order(m, s)) return;
+    bool reduction = slc_flow_family_is_ordered_reduction(m->parts, s);
+    if (!reduction && !slc_flow_family_is_ordered_gather(m->parts, s)) return;
     for (int i = m->order_first[s->unit]; i < m->order_first[s->unit + 1]; i++)
         if ((m->order_position[i] & 1) == slc_flow_family_is_dp(s) && m->order_position[i] / 2 >= position)
             put_entry(m, m->order_row + i, reduction ? 1 : -1);

@@ -100,10 +100,18 @@ static void fold_windows(text_data *d, int32_t *tokens)
     }
 }
 
-static void frame_sequences(const text_data *d, bool held_out)
+/* Returns the tokens of a sequence that is given; *count is the sequences of a batch. */
+static uint32_t length_of(const text_data *d, bool held_out, uint32_t *count)
 {
     const bool whole = is_whole(d, held_out);
-    const uint32_t length = whole ? d->base.length : d->piece_length, count = d->base.batch * (whole ? 1 : d->pieces);
+    *count = d->base.batch * (whole ? 1 : d->pieces);
+    return whole ? d->base.length : d->piece_length;
+}
+
+static void frame_sequences(const text_data *d, bool held_out)
+{
+    uint32_t count;
+    const uint32_t length = length_of(d, held_out, &count);
     for (uint32_t i = 0; d->words.framed && i < count; i++) {
         int32_t *sequence = d->inputs + (size_t)i * length;
         sequence[0] = d->words.special.first;
@@ -163,8 +171,8 @@ static uint64_t count_masked_tokens(const slc_training_data *base, uint64_t sequ
 /* Nobody guesses the tokens of the frame. */
 static void unframe_targets(text_data *d, bool held_out)
 {
-    const uint32_t length = is_whole(d, held_out) ? d->base.length : d->piece_length;
-    const uint32_t count = d->base.batch * (is_whole(d, held_out) ? 1 : d->pieces);
+    uint32_t count;
+    const uint32_t length = length_of(d, held_out, &count);
     for (uint32_t i = 0; d->words.framed && i < count; i++)
         d->targets[(size_t)i * length] = d->targets[(size_t)(i + 1) * length - 1] = -1;
 }

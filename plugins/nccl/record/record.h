@@ -198,7 +198,7 @@ typedef struct {
                           * the program never asked NCCL about */
     int32_t launch_rank, launch_size; /* RANK and WORLD_SIZE of the environment (or Slurm's, Open MPI's); -1: not set */
     char host[64];
-    char boot_id[40];       /* of the machine: /proc/sys/kernel/random/boot_id */
+    char boot_id[40];       /* of the machine, by slc_boot_id */
     char command[512];      /* the program's arguments, blanks between them, cut */
     char nccl_path[512];    /* the real library */
     uint64_t pid_namespace; /* in which `pid` counts: the inode of /proc/self/ns/pid; 0: not known */

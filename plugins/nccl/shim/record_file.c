@@ -2,6 +2,8 @@
  * writing to the mapping never fails later. Other programs need the folder's space too: a record takes a small part of
  * what is free. */
 #include "lib/base/log.h"
+#include "lib/base/host/boot_id.h"
+#include "lib/base/host/process_stat.h"
 #include "lib/base/status.h"
 #include "plugins/nccl/record/pid_namespace.h"
 #include "plugins/nccl/shim/recorder.h"
@@ -22,27 +24,24 @@
 
 /* ---- The process ---- */
 
-/* Reads a small file of /proc; the text ends with 0. Returns the number of bytes. */
-static size_t read_text(const char *path, char *out, size_t bytes)
-{
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = file < 0 ? -1 : read(file, out, bytes - 1);
-    if (file >= 0) close(file);
-    size_t length = got > 0 ? (size_t)got : 0;
-    out[length] = 0;
-    return length;
-}
-
-/* Returns when a process began, in ticks since the machine did (field 22 of its stat, counted after the name in
- * brackets); 0 if there is no such process. */
+/* Returns when a process began, as slc_process_stat does; 0 if there is no such process. */
 static uint64_t process_started(long pid)
 {
-    char path[64], text[1024];
-    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-    read_text(path, text, sizeof text);
-    const char *at = strrchr(text, ')');
-    for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
-    return at ? strtoull(at, NULL, 10) : 0;
+    char state;
+    uint64_t started;
+    return slc_process_stat(pid, &state, &started) ? started : 0;
+}
+
+/* Writes this process's command line, whose arguments are separated by spaces. */
+static void write_command(char *out, size_t bytes)
+{
+    int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    const ssize_t got = file < 0 ? -1 : read(file, out, bytes - 1);
+    if (file >= 0) close(file);
+    const size_t length = got > 0 ? (size_t)got : 0;
+    out[length] = 0;
+    for (size_t i = 0; i + 1 < length; i++)
+        if (!out[i]) out[i] = ' ';
 }
 
 static int32_t launch_number(const char *const *names)
@@ -66,11 +65,8 @@ static void describe_process(slc_record_header *header)
     header->launch_rank = launch_number(ranks);
     header->launch_size = launch_number(sizes);
     gethostname(header->host, sizeof header->host - 1);
-    size_t length = read_text("/proc/sys/kernel/random/boot_id", header->boot_id, sizeof header->boot_id);
-    if (length && header->boot_id[length - 1] == '\n') header->boot_id[length - 1] = 0;
-    length = read_text("/proc/self/cmdline", header->command, sizeof header->command);
-    for (size_t i = 0; i + 1 < length; i++)
-        if (!header->command[i]) header->command[i] = ' ';
+    slc_boot_id(header->boot_id);
+    write_command(header->command, sizeof header->command);
     struct timespec monotonic, real;
     clock_gettime(CLOCK_MONOTONIC, &monotonic);
     clock_gettime(CLOCK_REALTIME, &real);
