@@ -22,7 +22,7 @@ typedef struct slc_channel slc_channel;
 typedef struct {
     int from, to;     /* ranks of the world, of which this rank is one */
     uint32_t number;  /* below SLC_CHANNELS_MOST (neighbours.h); the same at both ends. A rank has at most one end open
-                         of  each number */
+                         of each number */
     const char *name; /* in messages: "h.3 to h.4"; kept by pointer */
 } slc_channel_desc;
 

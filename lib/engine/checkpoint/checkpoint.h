@@ -33,14 +33,14 @@ uint64_t slc_checkpoint_own(const sluice_param *param, const char *name, float *
 /* Makes all arrays that each rank has for itself as they are at the start of a compressed phase. */
 sluice_status slc_checkpoint_own_reset(sluice_runtime *rt);
 
-/* save writes the optimizer's numbers to a manifest (their names are borrowed); check and load take them from one, in
- * which params[p] is this runtime's parameter for the manifest's p. check changes nothing, and returns FORMAT if this
- * optimizer keeps other numbers or does not take these. load changes the phase and the plan too, cannot be undone, and
- * is collective. */
+/* Writes the optimizer's numbers to a manifest; their names are borrowed. */
 void slc_checkpoint_progress_save(const sluice_runtime *rt, slc_manifest *out);
-/* Completes a manifest that save has filled: the numbers of each parameter become those of the stage that holds it.
- * Collective. Does nothing where there is no pipeline. A rank without memory fails for all, because the others wait for
- * it. */
+/* Completes a manifest that slc_checkpoint_progress_save has filled: the numbers of each parameter become those of the
+ * stage that holds it. Collective. Does nothing where there is no pipeline. A rank without memory fails for all,
+ * because the others wait for it. */
 sluice_status slc_checkpoint_progress_join(sluice_runtime *rt, slc_manifest *out);
+/* Both take the optimizer's numbers from a manifest, in which params[p] is this runtime's parameter for the manifest's
+ * p. check changes nothing, and returns FORMAT if this optimizer keeps other numbers or does not take these. load
+ * changes the phase and the plan too, cannot be undone, and is collective. */
 sluice_status slc_checkpoint_progress_check(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params);
 sluice_status slc_checkpoint_progress_load(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params);

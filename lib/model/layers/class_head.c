@@ -1,8 +1,7 @@
-/* The last layer if the whole input has one class. ViT, BEiT: the first row or the mean of the patches, a norm, a
- * matrix. BERT: the first row, (a norm, dropout, where norms of
- * blocks come before branches,) a dense layer and tanh, (dropout,) a matrix. There is one row for each sequence, so the
- * backward slot computes all of it again.
- * lib/model/golden_models_test.c covers this file. */
+/* The last layer if the whole input has one class. ViT and BEiT take the first row or the mean of the patches, then a
+ * norm and a matrix. BERT takes the first row, then, where norms of blocks come before branches, a norm and dropout,
+ * then a dense layer with tanh, dropout if there is any, and a matrix. There is one row for each sequence, so the
+ * backward slot computes all of it again. lib/model/golden_models_test.c covers this file. */
 #include "lib/model/layers/layers.h"
 
 #include "lib/kernels/gelu/gelu.h"

@@ -1,8 +1,7 @@
-/* The last layer if every position answers with a token: (BERT: a norm, where those of
- * blocks come before branches, a dense layer and GELU,) norm, product with the
- * vocabulary's matrix, loss. Logits are the biggest tensor in a small model's step. So they are computed, turned into
- * their gradient and used up one chunk of rows at a time, all in the backward slot. If few rows have targets, chunks
- * hold these alone.
+/* The last layer if every position answers with a token: a norm, the product with the vocabulary's matrix, and the
+ * loss. BERT has a dense layer with GELU before these, and before that a norm where norms of blocks come before
+ * branches. Logits are the biggest tensor in a small model's step. So they are computed, turned into their gradient and
+ * used up one chunk of rows at a time, all in the backward slot. If few rows have targets, chunks hold these alone.
  * lib/model/golden_models_test.c covers this file. */
 #include "lib/model/layers/layers.h"
 
