@@ -192,6 +192,10 @@ SECTIONS = {
                  "batch, the fastest of dp and sdp.", pipelines),
     "pipeline-4gbit": ("The same at 4 Gbit/s", "LINKS=4gbit THEIRS=1f1b bench/compare/training/pipeline.sh",
                        "As above; 1F1B was PyTorch's fastest at 1 Gbit/s.", pipelines),
+    "pipeline-4-ranks": ("Pipelines of four ranks, next to torch.distributed.pipelining",
+                         "RANKS=4 MICRO_BATCHES=8 bench/compare/training/pipeline.sh 1",
+                         "GPT-2 124M, fp32, 16 sequences of 64 tokens a step, 4 ranks of one thread on two cores, one round. On one "
+                         "host a rank alone is 1.59 times as fast as PyTorch's, at 1 Gbit/s 1.46 times.", pipelines),
     "pipeline-750mib": ("Pipelines of four ranks within 750 MiB each",
                         "RANKS=4 MICRO_BATCHES=8 BATCH=2 DATA_BATCH=4 BUDGET=750MiB DATA_PARALLEL=auto THEIRS= LINKS=1gbit "
                         "bench/compare/training/pipeline.sh",
@@ -229,6 +233,10 @@ SECTIONS = {
     "recipe-forecasts": ("Steps that leave layers out, predicted", "bench/compare/losses/recipes.py --parts forecast --folder out/forecast "
                          "--json bench/results/recipe-forecasts.json",
                          "Two ranks, a core each, on a machine that did nothing else.", forecasts),
+    "recipe-network": ("Steps that leave layers out, between two hosts", "bench/compare/losses/recipes.py --parts network --folder "
+                       "out/network --json bench/results/recipe-network.json",
+                       "GPT-2 124M, two network namespaces joined by 1 Gbit/s, on a machine that did nothing else. The step in the "
+                       "mean of all draws saves as much a layer as the steps that were measured.", recipes),
     "openmpi": ("Collectives, next to Open MPI", "bench/compare/networks/openmpi.sh",
                 "Ranks of one host, fp32 sums, bus bandwidth as nccl-tests counts it.", against_openmpi),
     "attention": ("Attention, next to PyTorch", "bench/compare/kernels/attention.py",

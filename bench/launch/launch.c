@@ -33,8 +33,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Ranks have SPEAK_S to end after another rank has failed, SAVE_S after they were asked to stop (they may be saving),
- * and TERMINATE_S after SIGTERM. Output may be stuck for STUCK_S while somebody waits for the end. */
+/* Once a rank has failed, the others have SPEAK_S to end, or SAVE_S if they were asked to stop before (they may be
+ * saving), and TERMINATE_S after SIGTERM. Output may be stuck for STUCK_S while somebody waits for the end. */
 static const double SPEAK_S = 3.0, SAVE_S = 30.0, TERMINATE_S = 2.0, STUCK_S = 1.0;
 
 /* The ranks may move their time limit on while they run; the launcher looks at it this often. */

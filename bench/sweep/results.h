@@ -29,7 +29,8 @@ void slc_bench_results_free(slc_bench_results *results);
  * below that of the sweep; "": there is none. Errors: MEMORY. */
 sluice_status slc_bench_results_add(slc_bench_results *results, const sluice_world *world, const slc_bench_case *one,
                                     const slc_training_result *run, const char *plan_sha256, const char *log);
-/* Adds a case that fits no budget. `why` is the planner's error line, which says what is needed. Errors: MEMORY. */
+/* Adds a case that does not fit its budget. `why` is the planner's error line, which says what is needed. Errors:
+ * MEMORY. */
 sluice_status slc_bench_results_add_misfit(slc_bench_results *results, const slc_bench_case *one, const char *why);
 
 /* Adds a run that failed; `why` says how it ended. Replaces an interrupted run of the same cell and repetition. Errors:

@@ -157,7 +157,7 @@ static sluice_status train_case(const slc_bench_sweep *sweep, const slc_bench_ca
     return slc_error_restore(&kept, status);
 }
 
-/* If the machine was busy, a run of the demo, which has no repetitions, is made again, and the faster of the two
+/* If the machine was busy, a run of the demo, which has no repetitions, is made again, at most twice, and the fastest
  * counts. Rank 0 decides. On a machine that is busy all the time, the demo makes at most half as many runs again as it
  * has. */
 static sluice_status repeat_disturbed(const slc_bench_sweep *sweep, const slc_bench_case *one,

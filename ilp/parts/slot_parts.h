@@ -144,7 +144,9 @@ static inline bool slc_flow_family_is_dp(const slc_flow_family *family)
     return slc_flow_family_strategy(family) == SLC_DP;
 }
 
-/* The updates of a unit come between these: up to any position, no more may be gathered than has been reduced. */
+/* A unit's update comes between its ordered reductions, which are those of the last micro-batch, and its ordered
+ * gathers, which bring the updated values: up to any position, no more may be gathered than has been reduced. Both
+ * functions return true if the family is one of them. */
 static inline bool slc_flow_family_is_ordered_reduction(const slc_slot_model_parts *parts,
                                                         const slc_flow_family *family)
 {

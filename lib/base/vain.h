@@ -7,7 +7,8 @@
 
 enum { SLC_VAIN_MOST = 4 };
 
-/* Returns true if a thread had better spin, whose last `vain` times of spinning were in vain. */
+/* Returns true if a thread had better spin before it sleeps. `vain` is how many times in a row spinning has not ended
+ * the wait; those at which the thread slept at once count too. */
 static inline bool slc_spinning_pays(uint32_t vain)
 {
     return vain < SLC_VAIN_MOST || vain % 8 == 0;

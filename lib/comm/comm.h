@@ -197,9 +197,9 @@ slc_gate *slc_comm_completed(slc_comm *comm);
  * complete, even when the world has failed since; else the failure. */
 sluice_status slc_comm_wait(slc_comm *comm, uint32_t index);
 
-/* On a device that runs ahead an operation is complete when its work is issued in the stream below. These two let
- * another stream, or the calling thread, wait until the device has done the operations before number `count`, which are
- * complete. On the host they do nothing. */
+/* These two let another stream, or the calling thread, wait until the device has done the operations before number
+ * `count`, which are complete: on a device that runs ahead an operation is complete when its work is issued in the
+ * stream below. On the host they do nothing. */
 sluice_status slc_comm_stream_wait(const slc_comm *comm, sluice_stream *stream, uint32_t count);
 sluice_status slc_comm_synchronize(slc_comm *comm, uint32_t count);
 /* Lets the calling thread wait for all that is in `stream`, which waits for operations before number `count`. Returns

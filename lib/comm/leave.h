@@ -4,8 +4,8 @@
 #include <sluice/world.h>
 #include <stdbool.h>
 
-/* Returns true if rank 0 knows the error with which this thread's last sluice_world_create failed on this rank, and
- * returns that error too. It does if this rank had reached rank 0 and no other rank is missing. */
+/* Returns true if rank 0 knows the error with which this thread's last sluice_world_create failed on this rank; rank 0
+ * then fails with that error too. So it is if this rank had reached rank 0 and no other rank is missing. */
 bool slc_world_create_known_to_first(void);
 
 /* Leaves with the calling thread's last error and destroys the world, which no runtime may use any more. Returns true

@@ -5,7 +5,7 @@
 #include "lib/base/gate.h"
 #include "lib/comm/failure.h"
 
-/* A failure raises each count by this much, so that every wait for the count ends. */
+/* A failure raises each gate that callers wait for by this much, so that every wait ends. */
 enum { SLC_FAR_BEYOND = 1 << 30 };
 
 typedef struct {
@@ -15,8 +15,9 @@ typedef struct {
     _Atomic uint32_t waiting, wanted; /* calls that wait, and the count that the last of them waits for */
 } slc_queue_counts;
 
-/* Waits until `index` items are complete or the world has failed. *waiter becomes `thread`, for heartbeats: the calling
- * thread if it needs just these items, 0 if it needs room for another one. */
+/* Waits until `index` items are complete or the world has failed. If it has to wait, *waiter becomes `thread`, for
+ * heartbeats: the calling thread if it needs just these items, 0 if it needs room for another one. Any thread but the
+ * one that raises the counts. */
 void slc_queue_counts_wait(slc_queue_counts *counts, uint32_t index, _Atomic uint64_t *waiter, uint64_t thread);
 
 /* Returns OK if `index` items are complete, else the failure that has ended the wait for them. */

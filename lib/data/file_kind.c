@@ -1,5 +1,5 @@
 /* Most formats begin with a fixed sequence; safetensors, images of Netpbm and files of settings are recognised by what
- * must follow. A sequence of letters is compared to such a length that no text begins with it. */
+ * must follow. If the sequence is one of letters, so many are compared that no text begins with them. */
 #include "lib/data/file_kind.h"
 
 #include <ctype.h>

@@ -35,8 +35,8 @@ typedef struct {
     int64_t low, high;
 } stretch;
 
-/* Another block that lives at one of a block's moments. If it lies above that block, it begins at least `higher` above
- * it. */
+/* Another block that lives at one of a block's moments. If it lies above that block, its offset is at least `higher`
+ * above that block's. */
 typedef struct {
     uint32_t block;
     int64_t higher;

@@ -1,8 +1,8 @@
-/* See cuts.h. A text may be cut after letters, digits, full stop and comma: every normaliser leaves them what they are,
- * but for their case, and both kinds of tokenizers split words apart before they look for tokens. A cut is forbidden if
- * anything reaches over it: added tokens with white space in them or around them, merges if the text is one word,
- * prefixes of a text, normalisers that may leave a space where a character was. lib/data/encode_test.c covers this
- * file. */
+/* See cuts.h. Cuts come before white space. After ASCII they come only after letters, digits, full stop and comma:
+ * every normaliser leaves these what they are, but for their case, and both kinds of tokenizers split words apart
+ * before they look for tokens. A cut is forbidden if anything reaches over it: added tokens with white space in them or
+ * around them, merges if the text is one word, prefixes of a text, normalisers that may leave a space where a character
+ * was. lib/data/encode_test.c covers this file. */
 #include "lib/tokenizer/cuts.h"
 
 #include "lib/tokenizer/tokenizer_parts.h"

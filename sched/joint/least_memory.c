@@ -56,8 +56,8 @@ static sluice_status weigh_choices(smallest *s)
 }
 
 /* Packs the winner as tightly as the joint plan would. The course of packing depends on its limit, so an arena found
- * under a higher limit may not be found again when that size is asked for. Therefore the result is always a limit under
- * which the plan was packed. */
+ * under a higher limit may not be found again when that size is asked for. Therefore a limit counts only if the plan
+ * was packed under it. */
 static sluice_status press_winner(smallest *s, const slc_scheduler *scheduler)
 {
     slc_scheduling in = slc_joint_scheduling(s->request, s->best_strategies, s->best_recompute);

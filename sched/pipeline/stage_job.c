@@ -156,8 +156,8 @@ static bool list_slots(build *b)
 
 /* ---- Lives ---- */
 
-/* Returns the number of a task's first slot in the step. A task before the step counts as the first one; a task behind
- * the step begins after its last slot. */
+/* Returns the number of a task's first slot in the step. A task before the step counts as the first one; a task after
+ * the step begins after the step's last slot. */
 static uint32_t task_begin(const build *b, int64_t task)
 {
     const int64_t count = b->program->task_count;

@@ -100,8 +100,8 @@ def parse():
     add("--bert-steps", 12, "steps of each of its runs", int, "N")
     add("--draws", 3, "how many seeds its layers are drawn with, by turns with steps that keep all", int, "N")
     add("--forecast-steps", 200, "steps of each run whose time is predicted", int, "N")
-    add("--network-steps", 20, f"steps of each run on two hosts; the first {SETTLED} do not count", int, "N")
     add("--forecast-gammas", "100,10/steps", "how fast theta falls in it")
+    add("--network-steps", 20, f"steps of each run on two hosts; the first {SETTLED} do not count", int, "N")
     add("--megabytes", 4.0, "size of the text", float, "X")
     parser.add_argument("--cores", metavar="LIST", help="bind all runs to these cores, as 0 or 0,1 (default all)")
     add_places(parser, "recipes")
@@ -439,8 +439,9 @@ def measure_forecast(runs, _):
 
 
 def measure_network(runs, _):
-    """Each strategy trains by turns with all layers and with those that steps keep. What is saved at the mean of all draws is
-    what was saved, in proportion to the layers that were left out."""
+    """Each strategy trains by turns with all layers and with those that steps keep. The saving at the mean of all draws is the
+    measured one, scaled by the number of layers that were left out. --replan-trials is 0, because when one plan takes the place
+    of another, operations that the last step has left over are sent outside of all steps."""
     steps, counted = runs.options.network_steps, runs.options.network_steps - SETTLED
     pld = ("--pld", f"{THETA},100")
     shape = ("--size", runs.size, *pld, "--batch", str(BATCH), "--context", str(CONTEXT), "-n", "2")
@@ -449,8 +450,8 @@ def measure_network(runs, _):
     usual, drawn = usually_left_out(blocks, THETA), (all_left_out - before) / counted
 
     def run(key, *flags):
-        made = runs.gpt2(f"network.{strategy}.{key}", *flags, "--eval-batches", "0", batch=2 * BATCH, steps=steps, ranks=2,
-                         strategy=strategy, schedule="ilp", launcher=TWO_HOSTS)
+        made = runs.gpt2(f"network.{steps}.{strategy}.{key}", *flags, "--eval-batches", "0", "--replan-trials", "0", batch=2 * BATCH,
+                         steps=steps, ranks=2, strategy=strategy, schedule="ilp", launcher=TWO_HOSTS)
         return ((made["elapsed_s"][-1] - made["elapsed_s"][SETTLED - 1]) / counted,
                 statistics.fmean(made["bytes_sent"][SETTLED:]))
     for strategy in ("dp", "sdp", "fsdp"):

@@ -3,7 +3,7 @@
  *
  * One model makes two kinds of steps by turns. In the first kind 15 % of the positions have targets, as in masked text.
  * In the second kind all have, so that the head computes the logits of every row, as it once did for both kinds. Prints
- * the median time of each kind, without the first two steps, and how much shorter the first kind is.
+ * the median time of each kind, without its first two steps, and how much shorter the first kind is.
  * tests/command/measure/peers_test.sh covers this file. */
 #include <sluice/sluice.h>
 #include <stdint.h>

@@ -75,8 +75,8 @@ static void put_name(FILE *out, const json_t *run)
             slc_bench_text(run, "schedule"));
 }
 
-/* Names the rivals that have the first one's plan (`same`), or those of other plans whose intervals touch the first
- * one's. Returns how many there are. */
+/* Names the rivals that have one and the same plan as the first (`same`), or those of the others whose intervals touch
+ * the first one's. Returns how many there are. */
 static size_t put_names(FILE *out, const json_t *runs, const rival *rivals, size_t count, bool same, const char *before)
 {
     size_t named = 0;

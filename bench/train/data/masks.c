@@ -28,8 +28,8 @@ static token_draws draws_of(const slc_token_mask *mask, uint64_t sequence)
     return draws;
 }
 
-/* True if the token at this position is to be guessed, which word[0] decides. The other words say what becomes of
- * it. */
+/* Returns true if the token at this position is to be guessed: word[0] decides, except at the position that is chosen
+ * in any case. The other words say what becomes of the token. */
 static bool is_chosen(const slc_token_mask *mask, const token_draws *draws, uint32_t position, uint32_t word[4])
 {
     slc_random_block(mask->seed, draws->stream, draws->first + position, word);

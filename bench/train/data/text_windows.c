@@ -100,7 +100,7 @@ static void fold_windows(text_data *d, int32_t *tokens)
     }
 }
 
-/* Returns the tokens of a sequence that is given; *count is the sequences of a batch. */
+/* Returns the number of tokens of each sequence of a batch; *count becomes the number of its sequences. */
 static uint32_t length_of(const text_data *d, bool held_out, uint32_t *count)
 {
     const bool whole = is_whole(d, held_out);

@@ -18,7 +18,7 @@ bool slc_training_optimizer_is_given(const slc_training_options *options, size_t
 
 /* Sets the fields of the optimizer that the options name, so far as they are given. */
 void slc_training_optimizer_config(const slc_training_options *options, sluice_config *config);
-/* Sets the numbers of the optimizer that are left open to the library's values. */
+/* Sets the numbers of the optimizer that the options leave open, to the library's values. */
 void slc_training_optimizer_fill(slc_training_options *options);
 
 /* Refuses a number that is given and that the optimizer does not have. Errors: ARGUMENT. */

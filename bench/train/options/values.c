@@ -100,8 +100,8 @@ static json_t *value_json(const slc_training_options *o, const slc_option *row, 
     return row->type == SLC_OPTION_FLAG ? json_boolean(count) : json_integer((json_int_t)count);
 }
 
-/* False for a setting that the optimizer lacks. While the options name no optimizer, *open becomes true for a setting
- * that the default lacks, and its value is null. */
+/* Returns true if the setting has a value: the optimizer has it, or the options give it. While the options name no
+ * optimizer, it is also true for a setting that the default lacks; *open becomes true, and the value is null. */
 static bool has_value(const slc_training_options *o, const slc_option *row, bool *open)
 {
     *open = false;

@@ -26,6 +26,7 @@ void slc_channel_end_waits(slc_channel *channel);
 /* A number that changes as transfers go on. */
 uint64_t slc_channel_digest(const slc_channel *channel);
 
-/* True if the program waits for a transfer. *what is then the transfer's name, and *peer the rank that has yet to come
- * to it; -1: the transfer has not started, or that rank is there. */
+/* Returns true if the program waits for a transfer. *what is then the name of the oldest open transfer, and *peer the
+ * rank that has yet to come to it, -1 if that rank is there. If no transfer is open, *what is the channel's name and
+ * *peer -1. */
 bool slc_channel_waited_for(slc_channel *channel, int *peer, const char **what);

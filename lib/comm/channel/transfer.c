@@ -124,8 +124,8 @@ static bool was_taken(const slc_channel *channel, const slc_open_transfer *open)
     return (int32_t)(taken - (open->index + 1)) >= 0;
 }
 
-/* When as many transfers are open as may be, the next one cannot start before the first of them ends, so this end asks
- * the receiver to wake it. Returns true if it has asked just now: the receiver may have taken that first transfer
+/* Asks the receiver to wake this end while as many transfers are open as may be, because the next one cannot start
+ * before the first of them ends. Returns true if it has asked just now: the receiver may have taken that first transfer
  * before it could see the request. */
 static bool ask_while_full(slc_channel *channel)
 {

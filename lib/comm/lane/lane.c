@@ -142,8 +142,8 @@ static void publish_ready(slc_comm *comm, const slc_active_op *active)
 static void raise_completed(slc_comm *comm)
 {
     atomic_store_explicit(&comm->queue.counts.finished, comm->active.first, memory_order_release);
-    atomic_store(&comm->queue.counts.completed.value,
-                 comm->active.first); /* this thread is the only one that raises it */
+    /* This thread is the only one that raises it. */
+    atomic_store(&comm->queue.counts.completed.value, comm->active.first);
     bool only_later = atomic_load(&comm->queue.counts.waiting) == 1 &&
                       (int32_t)(comm->active.first - atomic_load(&comm->queue.counts.wanted)) < 0;
     if (!only_later) slc_gate_post(&comm->queue.counts.completed, comm->active.first);

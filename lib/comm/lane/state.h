@@ -123,8 +123,7 @@ typedef struct {
     uint64_t ill_ns;       /* when it first was not; 0: it is. What it then said: */
     sluice_status ill;
     char ill_line[SLC_ERROR_BYTES];
-    _Atomic uint32_t
-        host_waits; /* callers that wait for the device to do operations before number queue.counts.wanted */
+    _Atomic uint32_t host_waits; /* callers that wait until the device has done what queue.counts.wanted counts */
 } slc_stream_order;
 
 /* The arrays that a piece of copying or adding uses. */

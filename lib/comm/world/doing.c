@@ -14,8 +14,8 @@
 static const uint64_t stopped_ns = 2000000000u; /* after a longer gap between two looks this process had been stopped */
 /* Between two looks a connection carries no more than this if only UCX's keepalives, of a few bytes, go over it. */
 static const uint64_t idle_bytes = 256;
-/* If a transport has no connection that can be seen, a message counts as arriving for as long as it takes at this
- * bandwidth. Such a transport is faster. */
+/* The bandwidth at which a message is taken to arrive if the transport has no connection that can be seen. Such a
+ * transport is faster. */
 static const uint64_t unseen_bytes_per_s = 1000000;
 /* A message of a group or channel is taken to have this many bytes. */
 static const uint64_t unseen_bytes = 1 << 20;

@@ -61,7 +61,7 @@ static void end_waits(sluice_world *world)
 {
     slc_comm *comm = &world->comm;
     atomic_store(&world->collects_done.value, atomic_load(&world->collects_asked) + SLC_FAR_BEYOND);
-    atomic_store(&comm->queue.counts.completed.value, atomic_load(&comm->queue.counts.submitted) + SLC_FAR_BEYOND);
+    slc_queue_counts_give_up(&comm->queue.counts);
     pthread_mutex_init(&world->lines.lock, NULL);
     slc_lines_end_waits(&world->lines);
     atomic_store(&comm->quiet.value, 1);

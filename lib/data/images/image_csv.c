@@ -170,9 +170,9 @@ static bool may_be_classes(const column *first)
 }
 
 /* True if the last column looks like samples, and the first one does not. `most` is the largest sample between the two.
- * The last column must not go beyond `most`. Besides, one of these must hold: the first column goes beyond all samples;
- * the last column has more different values than the first; the first column is nowhere bright, and the last is dark
- * nearly everywhere or as bright as the samples are. */
+ * The last column must not go beyond `most`. Besides, one of these must hold: the first column goes beyond all samples
+ * and has more than half as many values as its largest one; the last column has more different values than the first;
+ * the first column is nowhere bright, and the last is dark nearly everywhere or as bright as the samples are. */
 static bool looks_like_pixels(const column *last, const column *first, uint32_t most)
 {
     if (last->most > most) return false;

@@ -1,7 +1,7 @@
-/* Finds the form of a file by its first lines. Prose is never taken for a dataset: JSON must parse as JSON, and a table
- * must have a first line of names, where one is the name of a field or the rows have as many fields as that line. The
- * file's own name counts only if it says that the file is a dataset, and nothing in it can be read as one: such a file
- * is refused. record_files_test.c covers this file. */
+/* Finds the form of a file by its first lines. Prose is never taken for a dataset: JSON must begin with an object that
+ * has a key, and a table must have a first line of names, where one is the name of a field or the rows have as many
+ * fields as that line. The file's own name counts only if it says that the file is a dataset, and nothing in it can be
+ * read as one: such a file is refused. record_files_test.c covers this file. */
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/base/text/shell_word.h"

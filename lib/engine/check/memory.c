@@ -286,8 +286,7 @@ sluice_status slc_check_slot_begin(sluice_runtime *rt, const slc_item *slot, uin
     sluice_status status = check_unlent(rt, &check->lendings[0], "before");
     if (!status) status = check_unlent(rt, &check->lendings[1], "before");
     if (!slot->slot && !micro_batch) check->runs++;
-    /* The same slot of the next micro-batch or step gets the other memory, and so does the backward of the same layer.
-     */
+    /* A slot gets the other memory in the next micro-batch or step, and so does the backward of its layer. */
     check->now = (check->runs + micro_batch + slot->slot) & 1;
     slc_lending *lending = &check->lendings[check->now];
     lending->used[0] = lending->used[1] = 0;

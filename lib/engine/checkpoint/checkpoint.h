@@ -39,8 +39,8 @@ void slc_checkpoint_progress_save(const sluice_runtime *rt, slc_manifest *out);
  * stage that holds it. Collective. Does nothing where there is no pipeline. A rank without memory fails for all,
  * because the others wait for it. */
 sluice_status slc_checkpoint_progress_join(sluice_runtime *rt, slc_manifest *out);
-/* Both take the optimizer's numbers from a manifest, in which params[p] is this runtime's parameter for the manifest's
+/* Both read the optimizer's numbers from a manifest, in which params[p] is this runtime's parameter for the manifest's
  * p. check changes nothing, and returns FORMAT if this optimizer keeps other numbers or does not take these. load
- * changes the phase and the plan too, cannot be undone, and is collective. */
+ * takes the numbers, changes the phase and the plan too, cannot be undone, and is collective. */
 sluice_status slc_checkpoint_progress_check(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params);
 sluice_status slc_checkpoint_progress_load(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params);

@@ -234,7 +234,8 @@ static void remove_left_over(const char *dir, const folders *found, folder_kind 
 
 /* ---- Making one ---- */
 
-/* If `dir` has a checkpoint, its own name is on the disk already: the first checkpoint came after that. */
+/* Synchronizes the folder that holds `dir` only while `dir` has no checkpoint: the first one came after the name of
+ * `dir` had reached the disk. */
 sluice_status slc_checkpoint_make_dir(const char *dir)
 {
     bool any = false;

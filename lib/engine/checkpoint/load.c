@@ -440,7 +440,8 @@ static sluice_status apply_checkpoint(loading *l)
     return status;
 }
 
-/* Under SLUICE_ENGINE_CHECK, returns an error if ranks have put different bytes into their parameters and states. */
+/* Returns an error if ranks have put different bytes into their parameters and states; only under SLUICE_ENGINE_CHECK.
+ */
 static sluice_status compare_loaded(const loading *l)
 {
     return slc_error_context(slc_check_call(l->rt, "checkpoint_load", NULL, NULL), "loading %s", l->folder);

@@ -38,7 +38,7 @@ void slc_rank_file_free(slc_rank_file *file);
 bool slc_rank_file_goes_behind(const slc_rank_file *file);
 
 /* Makes the file and writes all of it; close then waits until it has reached the disk. Each is run once, in this order.
- * write tells rt->writer which ranges are written. Both return the status of the file so far; `wrote` is then its
- * length and checksum. */
+ * write tells rt->writer which ranges are written. Both return the status of the file so far. After success
+ * `wrote` has its length and checksum. */
 sluice_status slc_rank_file_write(slc_rank_file *file);
 sluice_status slc_rank_file_close(slc_rank_file *file);

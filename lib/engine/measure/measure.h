@@ -83,8 +83,8 @@ void slc_measure_took(slc_measured *measured, uint64_t took_ns, uint64_t element
 void slc_measure_add(slc_measured *measured, uint64_t began_ns, uint64_t elements);
 
 /* begin starts the time of a step, because the step before has ended with all that follows it. end keeps the step's
- * time if the step was a usual one: it ran the late items of a step before, was not skipped, and slc_measure_unlike was
- * not called. */
+ * time if the step was a usual one: it ran the late items of a step before, or is measured for a new plan; it was not
+ * skipped; and slc_measure_unlike was not called. */
 void slc_measure_step_begin(sluice_runtime *rt);
 void slc_measure_step_end(sluice_runtime *rt);
 void slc_measure_unlike(slc_measure *measure);

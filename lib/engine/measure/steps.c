@@ -35,7 +35,7 @@ void slc_measure_step_begin(sluice_runtime *rt)
     m->step_from_ns = slc_clock_ns();
 }
 
-/* True if the step is measured as a usual one. While a first plan is measured all its steps count, with or without late
+/* Returns true if the step is measured as a usual one. While a plan is due, all steps count, with or without late
  * items: what is outside of slots is the same. */
 static bool is_usual(const sluice_runtime *rt)
 {

@@ -140,8 +140,8 @@ enum { SLC_EXCHANGE_FAILED = 2 };
 /* The arguments of slc_compress_look, which looks at all scales of a tensor's packets, one packet for each rank,
  * `stride` bytes apart, and says what is to be done with the tensor. *told becomes *words (factor 1 and no skip if
  * `words` is NULL). But if the words do not skip and a scale is not finite, the skip of *told is SLC_EXCHANGE_FAILED,
- * and *bad is lowered to `number`. told and bad may be NULL. The words at `cleared`, which lie in the device's memory
- * too, become 0. */
+ * and *bad is lowered to `number`. told and bad may be NULL. The words at `cleared`, in the memory of the host or of
+ * the device, become 0. */
 typedef struct {
     const slc_compress_shape *shape;
     const void *packets;

@@ -1,5 +1,6 @@
-/* Fits by least squares with coefficients that are not negative. All seven choices of terms are solved; of those
- * without a negative coefficient the one with the least error is taken. */
+/* Fits by least squares of relative errors, with coefficients that are not negative. Each of the seven choices of terms
+ * is solved that has no more terms than there are different extents; of the solutions without a negative coefficient
+ * the one with the least error is taken. */
 #include "lib/plan/measured/fit_extents.h"
 
 #include <math.h>

@@ -304,8 +304,8 @@ void slc_shim_record_file_open(slc_shim_recorder *recorder, const slc_shim_recor
 
 typedef enum { ALL_ENDED, ALL_LEFT, NOT_WELL } communicators_end;
 
-/* Says how the program left its communicators. It is nothing unusual if the program ends none of them, but it is if it
- * ended others in an orderly way. */
+/* Says how the program left its communicators. A program that ends none of them is nothing unusual; one that ends some
+ * in an orderly way and leaves others is. */
 static communicators_end how_communicators_ended(const slc_shim_recorder *recorder)
 {
     unsigned count = __atomic_load_n(&recorder->header->communicators, __ATOMIC_ACQUIRE), destroyed = 0, left = 0;

@@ -141,8 +141,8 @@ static int poll_event(slc_shim_recorder *recorder, slc_shim_driver_event event, 
 }
 
 /* Records the spare event as an anchor and waits for it for a while. It became done within `width_ns` around
- * `middle_ns`. NOT_READY: it stays under way. The next try waits for it first, and then records it again, because
- * nobody has seen when it became done. */
+ * `middle_ns`. NOT_READY: it stays under way. The next try records it again only once it is done, because nobody has
+ * seen when it became so. */
 static int try_anchor(slc_shim_recorder *recorder, slc_shim_time_pool *pool, bool patient, int64_t *middle_ns,
                       int64_t *width_ns)
 {

@@ -65,7 +65,8 @@ static float *errors_at(const slc_shim_transformed *t, const slc_shim_taken *cal
     return call->has_errors ? (float *)(void *)memory_at(t, t->staging_bytes + call->kept + place) : NULL;
 }
 
-/* Finds the errors of the call's buffer, and zeroes them if the errors from before are to be forgotten. */
+/* Finds the errors of the call's buffer, and zeroes them if their place is new or the errors from before are to be
+ * forgotten. */
 static sluice_status find_errors(slc_shim_transformed *t, slc_shim_taken *call, cudaStream_t stream)
 {
     const slc_compress_cuda_shape shape = shape_of(t, call->count);
@@ -173,8 +174,8 @@ static void count_call(slc_shim_transformed *t, slc_shim_taken *call)
 
 /* ---- Waves ---- */
 
-/* A wave is the calls that are compressed and sent at a time. A pass runs a kernel for one call of a wave; traffic
- * sends and receives what the call exchanges with other ranks. */
+/* A wave is those calls of one communicator that are compressed and sent at a time. A pass runs a kernel for one call
+ * of a wave; traffic sends and receives what the call exchanges with other ranks. */
 typedef sluice_status pass(slc_shim_transformed *t, slc_shim_taken *call, cudaStream_t stream);
 typedef ncclResult_t traffic(slc_shim_transformed *t, slc_shim_taken *call, cudaStream_t stream);
 
