@@ -50,7 +50,7 @@ else
     skip "recipes.py's network: namespaces cannot be made here"
 fi
 run losses/recipes.py --parts "$(IFS=,; echo "${parts[*]}")" --steps 40 --draws 1 --bert-steps 4 --forecast-steps 20 \
-    --forecast-gammas 100 --network-steps 8 --megabytes 0.2
+    --forecast-gammas 100 --network-steps 12 --megabytes 0.2
 check 'recipes.py' 0 $code
 check 'rows of all parts' ${#parts[@]} "$(grep -oE '^\| [a-z]+ \| [A-Z]' "$work/out" | sort -u | wc -l)"
 exit $failed
