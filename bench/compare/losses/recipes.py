@@ -284,6 +284,12 @@ def measure_pld(runs, seeds):
                            equal_time, "equal time")
 
 
+def mean_step_after(run, step):
+    """Returns the mean time of a run's steps after number `step`."""
+    elapsed_s = run["elapsed_s"]
+    return (elapsed_s[-1] - elapsed_s[step - 1]) / (len(elapsed_s) - step)
+
+
 def count_left_out(runs, key, *flags, steps):
     """Returns how many layers the steps of a run leave out, all together, and how many there are that could be."""
     phases = runs.estimate(f"{key}.{steps}", *flags, "--strategy", "dp", "--effort", "0.1", "--pace", "100gflops,10GB",
@@ -400,7 +406,7 @@ def measure_bert(runs, _):
         def mean_step(key, *flags, seed=seed):
             run = runs.train(f"bert.{runs.size}.{key}.{seed}", *model, *flags, "--seed", str(seed), "--eval-batches", "0",
                              batch=BERT_BATCH, context=128, steps=steps, environment={"LD_PRELOAD": clock})
-            return (run["elapsed_s"][-1] - run["elapsed_s"][0]) / (steps - 1)
+            return mean_step_after(run, 1)
         seconds.append((mean_step("drawn", *pld), mean_step("whole")))
         left_out, blocks = count_left_out(runs, f"bert.{runs.size}.layers.{seed}", *model, *pld, "--context", "128",
                                           "--seed", str(seed), steps=steps)
@@ -452,8 +458,7 @@ def measure_network(runs, _):
     def run(key, *flags):
         made = runs.gpt2(f"network.{steps}.{strategy}.{key}", *flags, "--eval-batches", "0", "--replan-trials", "0", batch=2 * BATCH,
                          steps=steps, ranks=2, strategy=strategy, schedule="ilp", launcher=TWO_HOSTS)
-        return ((made["elapsed_s"][-1] - made["elapsed_s"][SETTLED - 1]) / counted,
-                statistics.fmean(made["bytes_sent"][SETTLED:]))
+        return mean_step_after(made, SETTLED), statistics.fmean(made["bytes_sent"][SETTLED:])
     for strategy in ("dp", "sdp", "fsdp"):
         whole, some = run("whole"), run("drawn", *pld)
         setting = f"2 hosts, 1 Gbit/s, {2 * BATCH} x {CONTEXT} tokens, {strategy}, theta {THETA:g}"
